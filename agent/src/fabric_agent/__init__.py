@@ -1,0 +1,1 @@
+"""The agent that runs on a provider's machine; never imports Django."""

@@ -1,0 +1,14 @@
+"""Settings of the tests: real PostgreSQL and Redis, fast password hashes, fixed secrets."""
+
+import os
+
+os.environ.setdefault("FABRIC_SECRET_KEY", "tests-only-secret-key-that-protects-nothing-at-all-000")
+os.environ.setdefault("FABRIC_API_KEY_PEPPER", "tests-only-pepper")
+os.environ.setdefault("FABRIC_SIGNING_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+os.environ.setdefault("DATABASE_URL", "postgres://postgres@127.0.0.1:5432/fabric")
+os.environ.setdefault("REDIS_URL", "redis://127.0.0.1:6379/0")
+
+from fabric.settings.base import *
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

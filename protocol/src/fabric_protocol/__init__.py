@@ -1,0 +1,1 @@
+"""What control plane, agent and SDK agree on, byte by byte; plain Python, no Django."""

@@ -1,0 +1,29 @@
+"""What a challenge can be for, where it stands, and what can come of it."""
+
+from fabric.lib.types import Choice
+
+
+class ChallengePurpose(Choice):
+    """Why the machine is asked."""
+
+    ADMISSION = "admission"
+    READINESS = "readiness"
+    RECHECK = "recheck"
+
+
+class ChallengeState(Choice):
+    """How far the exchange between server and agent has come."""
+
+    ISSUED = "issued"
+    COMMITTED = "committed"
+    ANSWERED = "answered"
+    JUDGED = "judged"
+    EXPIRED = "expired"
+
+
+class Verdict(Choice):
+    """What the judge found; not being able to judge is a result of its own."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    CANNOT_JUDGE = "cannot_judge"

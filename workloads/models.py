@@ -1,0 +1,1 @@
+"""Intents, plans and jobs; their models come with the fabric."""

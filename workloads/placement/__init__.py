@@ -1,0 +1,1 @@
+"""Where a job runs: filters, ranking and the reasons for both; plain Python, no Django."""

@@ -1,0 +1,1 @@
+"""Verifiers by kind of result; plain Python, no Django."""
