@@ -1,5 +1,21 @@
 """The address space: pages, the API for programs, the API for agents, the back office."""
 
-from django.urls import URLPattern, URLResolver
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path, register_converter
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from fabric.lib.converters import PublicIdConverter
+from fabric.web.health import metrics, show_liveness, show_readiness
+
+register_converter(PublicIdConverter, "pid")
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz/live/", show_liveness, name="liveness"),
+    path("healthz/ready/", show_readiness, name="readiness"),
+    path("metrics", metrics, name="metrics"),
+    path("api/v1/", include("fabric.api.urls")),
+    path("agent/v1/", include("fabric.agent_api.urls")),
+    path("webhooks/", include("billing.webhooks.urls")),
+    path("operator/", admin.site.urls),
+    path("accounts/", include("allauth.urls")),
+    path("", include("fabric.web.urls")),
+]

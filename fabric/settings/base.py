@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from environs import Env
+
+from fabric.settings.logging import build_logging
 
 env = Env()
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
@@ -15,6 +18,16 @@ DEBUG = False
 ALLOWED_HOSTS = env.list("FABRIC_ALLOWED_HOSTS", ["localhost", "127.0.0.1"])
 FABRIC_PUBLIC_URL = env.str("FABRIC_PUBLIC_URL", "http://127.0.0.1:8000")
 CSRF_TRUSTED_ORIGINS = [FABRIC_PUBLIC_URL]
+
+# What only demos and tests may switch on; `production.py` refuses all three.
+FABRIC_ALLOW_SIMULATED = env.bool("FABRIC_ALLOW_SIMULATED", default=False)
+FABRIC_ALLOW_UNISOLATED = env.bool("FABRIC_ALLOW_UNISOLATED", default=False)
+FABRIC_PAYMENT_STANDIN_URL = env.str("FABRIC_PAYMENT_STANDIN_URL", "")
+
+STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", "")
+STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", "")
+FABRIC_CURRENCY = env.str("FABRIC_CURRENCY", "usd")
+FABRIC_SWEEP_SECONDS = env.float("FABRIC_SWEEP_SECONDS", 10.0)
 
 INSTALLED_APPS = [
     "unfold",
@@ -49,9 +62,11 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
+    "fabric.lib.requests.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "fabric.web.policies.OperatorPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -75,7 +90,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ]
+            ],
         },
     }
 ]
@@ -91,6 +106,103 @@ CACHES = {
 CELERY_BROKER_URL = REDIS_URL
 
 AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+
+# People sign in by e-mail address; there are no user names.
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_EMAIL_VERIFICATION = env.str("FABRIC_EMAIL_VERIFICATION", "mandatory")
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_LOGOUT_REDIRECT_URL = "/"
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+ACCOUNT_SESSION_REMEMBER = True
+ALLAUTH_TRUSTED_PROXY_COUNT = env.int("FABRIC_TRUSTED_PROXIES", 0)
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Fabric Market"
+MFA_ALLOW_UNVERIFIED_EMAIL = ACCOUNT_EMAIL_VERIFICATION != "mandatory"
+DEFAULT_FROM_EMAIL = env.str("FABRIC_MAIL_FROM", "Fabric Market <no-reply@localhost>")
+EMAIL_BACKEND = env.str("FABRIC_MAIL_BACKEND", "django.core.mail.backends.console.EmailBackend")
+EMAIL_FILE_PATH = env.str("FABRIC_MAIL_FOLDER", "") or None
+EMAIL_HOST = env.str("FABRIC_MAIL_HOST", "localhost")
+EMAIL_PORT = env.int("FABRIC_MAIL_PORT", 25)
+EMAIL_HOST_USER = env.str("FABRIC_MAIL_USER", "")
+EMAIL_HOST_PASSWORD = env.str("FABRIC_MAIL_PASSWORD", "")
+EMAIL_USE_TLS = env.bool("FABRIC_MAIL_TLS", default=False)
+EMAIL_TIMEOUT = 10
+
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_COOKIE_AGE = 14 * 24 * 3600
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_REDIRECT_EXEMPT = [r"^healthz/", r"^metrics$"]
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+# A form may lead to the payment page, nowhere else; browsers hold redirects of a form to this.
+_PAYMENT_PAGES = [FABRIC_PAYMENT_STANDIN_URL or "https://checkout.stripe.com"]
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "manifest-src": [SELF],
+        "form-action": [SELF, *_PAYMENT_PAGES],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+    }
+}
+FABRIC_OPERATOR_POLICY = {
+    "script-src": [SELF, UNSAFE_EVAL, UNSAFE_INLINE],
+    "style-src": [SELF, UNSAFE_INLINE],
+}
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "fabric.accounts.api.authentication.ApiKeyAuthentication",
+        "fabric.accounts.api.authentication.PageSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "fabric.accounts.api.schema.FabricSchema",
+    "DEFAULT_THROTTLE_RATES": {"default": "600/min", "anonymous": "120/min"},
+    "EXCEPTION_HANDLER": "fabric.accounts.api.problems.handle_exception",
+    "NUM_PROXIES": env.int("FABRIC_TRUSTED_PROXIES", 0),
+    "UNAUTHENTICATED_USER": None,
+    "STRICT_JSON": True,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Fabric Market API",
+    "VERSION": "2026-11-30",
+    "DESCRIPTION": "Buy, provide and settle accelerator time.",
+    "OAS_VERSION": "3.1.1",
+    "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SORT_OPERATIONS": True,
+}
+
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
@@ -99,3 +211,6 @@ STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LOGGING = build_logging(
+    level=env.str("FABRIC_LOG_LEVEL", "INFO"), json=env.bool("FABRIC_LOG_JSON", default=True)
+)

@@ -1,3 +1,18 @@
 """Settings of a control plane on one machine, as `bin/demo` starts it."""
 
+import os
+
+os.environ.setdefault("FABRIC_EMAIL_VERIFICATION", "optional")
+os.environ.setdefault("FABRIC_ALLOW_SIMULATED", "true")
+os.environ.setdefault("FABRIC_ALLOW_UNISOLATED", "true")
+os.environ.setdefault("FABRIC_SWEEP_SECONDS", "1.0")
+os.environ.setdefault("FABRIC_LOG_JSON", "false")
+
 from fabric.settings.base import *
+
+# Passkeys want a secure origin; a browser takes http://localhost for one, the library does not.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = True
+
+# Static files come from where they lie; nothing is collected. WhiteNoise wants the folder there.
+WHITENOISE_USE_FINDERS = True
+STATIC_ROOT.mkdir(exist_ok=True)

@@ -7,8 +7,21 @@ os.environ.setdefault("FABRIC_API_KEY_PEPPER", "tests-only-pepper")
 os.environ.setdefault("FABRIC_SIGNING_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 os.environ.setdefault("DATABASE_URL", "postgres://postgres@127.0.0.1:5432/fabric")
 os.environ.setdefault("REDIS_URL", "redis://127.0.0.1:6379/0")
+os.environ.setdefault("FABRIC_EMAIL_VERIFICATION", "optional")
+os.environ.setdefault("FABRIC_ALLOW_SIMULATED", "true")
+os.environ.setdefault("FABRIC_ALLOW_UNISOLATED", "true")
+os.environ.setdefault("FABRIC_SWEEP_SECONDS", "1.0")
+os.environ.setdefault("FABRIC_LOG_JSON", "false")
+os.environ.setdefault("FABRIC_LOG_LEVEL", "WARNING")
 
 from fabric.settings.base import *
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+# Tests sign in far more often than a person; those of the limits switch them on again.
+ACCOUNT_RATE_LIMITS = False
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = True
+
+# Static files come from where they lie; nothing is collected. WhiteNoise wants the folder there.
+WHITENOISE_USE_FINDERS = True
+STATIC_ROOT.mkdir(exist_ok=True)

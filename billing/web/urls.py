@@ -1,0 +1,6 @@
+"""Pages of the billing app."""
+
+from django.urls import URLPattern, URLResolver
+
+app_name = "billing"
+urlpatterns: list[URLPattern | URLResolver] = []

@@ -1,0 +1,1 @@
+"""Endpoints for the payment provider; verified by signature."""

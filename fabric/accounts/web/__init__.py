@@ -1,0 +1,1 @@
+"""Pages: a request becomes one call, the answer a page."""

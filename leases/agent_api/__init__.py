@@ -1,0 +1,1 @@
+"""Endpoints for agents; signed on both sides."""
