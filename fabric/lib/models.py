@@ -46,6 +46,8 @@ class AppendOnlyModel(models.Model):
     UPDATE, DELETE or TRUNCATE on tables of this kind (a table's owner could switch a trigger off).
     """
 
+    RUNTIME_PRIVILEGES: ClassVar[tuple[str, ...]] = ("SELECT", "INSERT")
+
     class Meta:
         abstract = True
         triggers = [

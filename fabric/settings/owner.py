@@ -1,5 +1,8 @@
-"""Settings of the one command that changes tables: `migrate`, as the role that owns them."""
+"""Settings of the two commands that need to own the tables: `migrate`, `grant_runtime_role`.
+
+Everything else runs as the role in `DATABASE_URL`, which owns nothing.
+"""
 
 from fabric.settings.base import *
 
-DATABASES = {"default": {**env.dj_db_url("DATABASE_OWNER_URL")}}
+DATABASES = {"default": env.dj_db_url("DATABASE_OWNER_URL")}

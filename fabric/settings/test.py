@@ -22,6 +22,6 @@ EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 ACCOUNT_RATE_LIMITS = False
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = True
 
-# Static files come from where they lie; nothing is collected. WhiteNoise wants the folder there.
+# Static files come from where they lie; nothing is collected and no folder must be there.
+WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
-STATIC_ROOT.mkdir(exist_ok=True)
