@@ -11,10 +11,25 @@ from django.contrib.postgres.fields import (
 )
 from django.db import models
 
-from fabric.accounts.models import Organisation, User
+from fabric.accounts.models import Organisation
 from fabric.lib.models import AppendOnlyModel, PublicModel
-from providers.domain.challenges import ChallengePurpose, ChallengeState, Verdict
+from providers.domain.challenges import (
+    OPEN_CHALLENGE_STATES,
+    ChallengePurpose,
+    ChallengeState,
+    Verdict,
+)
 from providers.domain.nodes import NodeState, Pool, Tier
+from providers.querysets import (
+    ChallengeQuerySet,
+    DeviceQuerySet,
+    EnrolmentTokenQuerySet,
+    HoldQuerySet,
+    NodeQuerySet,
+    ProviderQuerySet,
+    ReportQuerySet,
+    UnitQuerySet,
+)
 
 
 class HardwareClass(models.Model):
@@ -62,6 +77,8 @@ class Provider(PublicModel):
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
+    objects = ProviderQuerySet.as_manager()
+
     class Meta:
         ordering = ["name"]
 
@@ -82,10 +99,16 @@ class EnrolmentToken(PublicModel):
     accepts_unisolated = models.BooleanField(
         default=False, help_text="The provider consents to leases without a container."
     )
-    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    created_by = models.CharField(max_length=80, help_text="Public id of a person or key.")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    objects = EnrolmentTokenQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at"]
 
     def __str__(self) -> str:
         return f"token of {self.provider}"
@@ -96,7 +119,7 @@ class Enrolment(PublicModel):
 
     PREFIX: ClassVar[str] = "enr"
 
-    token = models.ForeignKey(EnrolmentToken, on_delete=models.CASCADE, related_name="enrolments")
+    token = models.OneToOneField(EnrolmentToken, on_delete=models.CASCADE, related_name="enrolment")
     public_key = models.BinaryField(max_length=32)
     nonce = models.BinaryField(max_length=32)
     node_name = models.CharField(max_length=80)
@@ -104,6 +127,12 @@ class Enrolment(PublicModel):
     installed_at = models.DateTimeField(null=True, help_text="As the agent says; starts the clock.")
     created_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True, blank=True)
+    node = models.OneToOneField(
+        "Node", on_delete=models.PROTECT, null=True, blank=True, related_name="enrolment"
+    )
+
+    class Meta:
+        ordering = ["-created_at"]
 
     def __str__(self) -> str:
         return self.node_name
@@ -129,21 +158,58 @@ class Node(PublicModel):
     isolation = models.CharField(max_length=16, default="none", help_text="none or container.")
     agent_version = models.CharField(max_length=32, blank=True)
     desired_generation = models.PositiveBigIntegerField(default=0)
+    desired_changed_at = models.DateTimeField(null=True, blank=True)
     installed_at = models.DateTimeField(null=True, blank=True)
     enrolled_at = models.DateTimeField()
     admitted_at = models.DateTimeField(null=True, blank=True)
     listed_at = models.DateTimeField(null=True, blank=True)
 
+    objects = NodeQuerySet.as_manager()
+
     class Meta:
-        ordering = ["name"]
+        ordering = ["name", "id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["provider", "name"], name="node_names_are_unique_per_provider"
-            )
+                fields=["provider", "name"],
+                condition=~models.Q(state=NodeState.RETIRED),
+                name="node_names_are_unique_per_provider",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state__in=[state.value for state in NodeState]),
+                name="a_node_is_in_a_known_state",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state=NodeState.ADMITTED)
+                | ~models.Q(tier="") & models.Q(hardware_class__isnull=False),
+                name="an_admitted_node_has_a_tier_and_a_class",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state=NodeState.HELD_BACK) | ~models.Q(held_back_reasons=[]),
+                name="a_node_is_held_back_for_a_reason",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+
+class NodeTransition(AppendOnlyModel):
+    """A move of a node from one state to the next: when, by whom and why."""
+
+    id = models.BigAutoField(primary_key=True)
+    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="transitions")
+    from_state = models.CharField(max_length=16, blank=True)
+    to_state = models.CharField(max_length=16, choices=NodeState.choices())
+    actor = models.CharField(max_length=80)
+    reason = models.CharField(max_length=200, blank=True)
+    evidence = models.CharField(max_length=40, blank=True, help_text="Public id of the record.")
+    at = models.DateTimeField()
+
+    class Meta(AppendOnlyModel.Meta):
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.from_state} → {self.to_state}"
 
 
 class NodeKey(models.Model):
@@ -161,12 +227,17 @@ class NodeKey(models.Model):
 
 
 class NodeBeat(models.Model):
-    """When a node was last heard; apart from Node, so that a beat touches no index."""
+    """When a node was last heard.
+
+    Apart from Node and without an index on anything but the key, so that a beat rewrites one row
+    in place on its page (the table's fillfactor leaves the room) and touches no index.
+    """
 
     node = models.OneToOneField(
         Node, on_delete=models.CASCADE, primary_key=True, related_name="beat"
     )
     last_beat_at = models.DateTimeField()
+    seq = models.PositiveBigIntegerField(default=0, help_text="The agent's own count of beats.")
     health = models.JSONField(default=dict)
 
     def __str__(self) -> str:
@@ -180,12 +251,17 @@ class HardwareReport(PublicModel, AppendOnlyModel):
 
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="reports")
     envelope = models.BinaryField(help_text="The DSSE envelope as received.")
-    digest = models.BinaryField(max_length=32, unique=True, help_text="SHA-256 of the payload.")
+    digest = models.BinaryField(max_length=32, help_text="SHA-256 of the payload.")
     body = models.JSONField()
     received_at = models.DateTimeField()
 
+    objects = ReportQuerySet.as_manager()
+
     class Meta(AppendOnlyModel.Meta):
-        ordering = ["-received_at"]
+        ordering = ["-received_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["node", "digest"], name="a_report_is_stored_once")
+        ]
 
     def __str__(self) -> str:
         return self.public_id
@@ -211,13 +287,29 @@ class Challenge(PublicModel):
     verdict = models.CharField(max_length=16, choices=Verdict.choices(), blank=True)
     reasons = models.JSONField(default=list)
     issued_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, help_text="When the nonce was told.")
     committed_at = models.DateTimeField(null=True)
     answered_at = models.DateTimeField(null=True)
     judged_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField()
 
+    objects = ChallengeQuerySet.as_manager()
+
     class Meta:
-        ordering = ["-issued_at"]
+        ordering = ["-issued_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["node"],
+                condition=models.Q(state__in=[state.value for state in OPEN_CHALLENGE_STATES]),
+                name="a_node_answers_one_challenge_at_a_time",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state=ChallengeState.JUDGED, judged_at__isnull=False)
+                & ~models.Q(verdict="")
+                | ~models.Q(state=ChallengeState.JUDGED) & models.Q(verdict=""),
+                name="a_challenge_has_a_verdict_exactly_when_judged",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.public_id
@@ -240,11 +332,15 @@ class Device(PublicModel):
     memory_mib = models.PositiveIntegerField()
     present = models.BooleanField(default=True)
 
+    objects = DeviceQuerySet.as_manager()
+
     class Meta:
         ordering = ["node", "ordinal"]
         constraints = [
             models.UniqueConstraint(
-                fields=["node", "ordinal"], name="a_device_has_one_place_in_its_node"
+                fields=["node", "ordinal"],
+                condition=models.Q(present=True),
+                name="a_device_has_one_place_in_its_node",
             )
         ]
 
@@ -264,8 +360,17 @@ class Unit(PublicModel):
     memory_mib_measured = models.PositiveIntegerField(null=True, blank=True)
     active = models.BooleanField(default=True)
 
+    objects = UnitQuerySet.as_manager()
+
     class Meta:
         ordering = ["device", "slots"]
+        constraints = [
+            models.UniqueConstraint(fields=["device", "slots"], name="a_unit_is_described_once"),
+            models.CheckConstraint(
+                condition=models.Q(slots__isempty=False, slots__startswith__gte=0),
+                name="a_unit_has_at_least_one_slot",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.public_id
@@ -290,8 +395,14 @@ class Hold(PublicModel):
     holder = models.CharField(max_length=40, db_index=True, help_text="Public id of who holds it.")
     live = models.BooleanField(default=True)
 
+    objects = HoldQuerySet.as_manager()
+
     class Meta:
         constraints = [
+            models.CheckConstraint(
+                condition=models.Q(period__upper_inf=False, period__lower_inf=False),
+                name="every_hold_begins_and_ends",
+            ),
             ExclusionConstraint(
                 name="no_unit_is_held_twice_at_once",
                 expressions=[
@@ -300,7 +411,7 @@ class Hold(PublicModel):
                     ("period", RangeOperators.OVERLAPS),
                 ],
                 condition=models.Q(live=True),
-            )
+            ),
         ]
 
     def __str__(self) -> str:

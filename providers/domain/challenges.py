@@ -15,10 +15,28 @@ class ChallengeState(Choice):
     """How far the exchange between server and agent has come."""
 
     ISSUED = "issued"
+    STARTED = "started"
     COMMITTED = "committed"
     ANSWERED = "answered"
     JUDGED = "judged"
     EXPIRED = "expired"
+
+
+OPEN_CHALLENGE_STATES = (
+    ChallengeState.ISSUED,
+    ChallengeState.STARTED,
+    ChallengeState.COMMITTED,
+    ChallengeState.ANSWERED,
+)
+
+CHALLENGE_MOVES: dict[ChallengeState, frozenset[ChallengeState]] = {
+    ChallengeState.ISSUED: frozenset({ChallengeState.STARTED, ChallengeState.EXPIRED}),
+    ChallengeState.STARTED: frozenset({ChallengeState.COMMITTED, ChallengeState.EXPIRED}),
+    ChallengeState.COMMITTED: frozenset({ChallengeState.ANSWERED, ChallengeState.EXPIRED}),
+    ChallengeState.ANSWERED: frozenset({ChallengeState.JUDGED}),
+    ChallengeState.JUDGED: frozenset(),
+    ChallengeState.EXPIRED: frozenset(),
+}
 
 
 class Verdict(Choice):

@@ -32,12 +32,14 @@ class NodeState(Choice):
 
 
 MOVES: dict[NodeState, frozenset[NodeState]] = {
-    NodeState.ENROLLED: frozenset({NodeState.PROVING, NodeState.RETIRED}),
-    NodeState.PROVING: frozenset({NodeState.ADMITTED, NodeState.HELD_BACK, NodeState.RETIRED}),
+    NodeState.ENROLLED: frozenset({NodeState.PROVING, NodeState.HELD_BACK, NodeState.RETIRED}),
+    NodeState.PROVING: frozenset(
+        {NodeState.ADMITTED, NodeState.HELD_BACK, NodeState.FENCED, NodeState.RETIRED}
+    ),
     NodeState.ADMITTED: frozenset(
         {NodeState.PROVING, NodeState.HELD_BACK, NodeState.FENCED, NodeState.RETIRED}
     ),
     NodeState.HELD_BACK: frozenset({NodeState.PROVING, NodeState.RETIRED}),
-    NodeState.FENCED: frozenset({NodeState.PROVING, NodeState.RETIRED}),
+    NodeState.FENCED: frozenset({NodeState.PROVING, NodeState.HELD_BACK, NodeState.RETIRED}),
     NodeState.RETIRED: frozenset(),
 }
