@@ -19,3 +19,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/", include("allauth.urls")),
     path("", include("fabric.web.urls")),
 ]
+
+handler400 = "fabric.web.errors.show_bad_request"
+handler403 = "fabric.web.errors.show_forbidden"
+handler404 = "fabric.web.errors.show_not_found"
+handler500 = "fabric.web.errors.show_fault"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from allauth.account.models import EmailAddress
+from django.conf import settings
 from django.test import Client
 
 from fabric.accounts.domain.actors import Actor
@@ -79,7 +80,7 @@ class World:
         """Return a test client, signed in as the person if one is given."""
         client = Client()
         if person is not None:
-            client.force_login(person, backend="django.contrib.auth.backends.ModelBackend")
+            client.force_login(person, backend=settings.AUTHENTICATION_BACKENDS[0])
         return client
 
 

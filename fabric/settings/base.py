@@ -27,6 +27,8 @@ FABRIC_PAYMENT_STANDIN_URL = env.str("FABRIC_PAYMENT_STANDIN_URL", "")
 STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", "")
 STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", "")
 FABRIC_CURRENCY = env.str("FABRIC_CURRENCY", "usd")
+# Shown beside the search box, so that nobody takes a demo for the real exchange; empty for none.
+FABRIC_ENVIRONMENT_BADGE = env.str("FABRIC_ENVIRONMENT_BADGE", "")
 FABRIC_SWEEP_SECONDS = env.float("FABRIC_SWEEP_SECONDS", 10.0)
 
 INSTALLED_APPS = [
@@ -39,6 +41,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "django.contrib.humanize",
+    "django.forms",  # its widgets' templates, which our renderer finds through TEMPLATES
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -65,6 +68,7 @@ MIDDLEWARE = [
     "fabric.lib.requests.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.gzip.GZipMiddleware",
     "csp.middleware.CSPMiddleware",
     "fabric.web.policies.OperatorPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -75,6 +79,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "fabric.web.errors.RefusalPageMiddleware",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
 ]
 
@@ -90,10 +95,14 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "fabric.web.frame.frame",
             ],
+            "libraries": {"fabric_ui": "fabric.web.templatetags.fabric_ui"},
         },
     }
 ]
+
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 # The runtime role; `DATABASE_OWNER_URL` (see `fabric/settings/owner.py`) migrates and owns.
 DATABASES = {
@@ -148,6 +157,7 @@ SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "fabric.web.errors.show_csrf_failure"
 CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -210,6 +220,10 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "fabric.web.staticfiles.StaticStorage"},
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LOGGING = build_logging(
     level=env.str("FABRIC_LOG_LEVEL", "INFO"), json=env.bool("FABRIC_LOG_JSON", default=True)

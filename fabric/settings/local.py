@@ -7,6 +7,7 @@ os.environ.setdefault("FABRIC_ALLOW_SIMULATED", "true")
 os.environ.setdefault("FABRIC_ALLOW_UNISOLATED", "true")
 os.environ.setdefault("FABRIC_SWEEP_SECONDS", "1.0")
 os.environ.setdefault("FABRIC_LOG_JSON", "false")
+os.environ.setdefault("FABRIC_ENVIRONMENT_BADGE", "Demo")
 
 from fabric.settings.base import *
 
@@ -16,3 +17,4 @@ MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = True
 # Static files come from where they lie; nothing is collected. WhiteNoise wants the folder there.
 WHITENOISE_USE_FINDERS = True
 STATIC_ROOT.mkdir(exist_ok=True)
+STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"

@@ -25,3 +25,4 @@ MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = True
 # Static files come from where they lie; nothing is collected and no folder must be there.
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
+STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"

@@ -2,7 +2,12 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
+from fabric.web import search, views
+
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", views.show_home, name="home"),
+    path("search/", search.show_search, name="search"),
+    path("preferences/theme/", views.set_theme, name="set-theme"),
     path("", include("fabric.accounts.web.urls")),
     path("", include("providers.web.urls")),
     path("", include("listings.web.urls")),

@@ -1,0 +1,70 @@
+"""Error pages: in the look, with the request id, and saying what to do."""
+
+import pytest
+from django.http import HttpResponse
+from django.test import RequestFactory
+
+from fabric.lib.errors import FieldError, InvalidInput, NotVisible, WrongState
+from fabric.web.errors import RefusalPageMiddleware, show_fault
+from tests.world import World
+
+
+@pytest.mark.django_db
+def test_a_page_that_is_not_there_says_so_with_the_request_id(world: World) -> None:
+    answer = world.client(world.alice).get("/leases/of/nobody/")
+    assert answer.status_code == 404
+    html = answer.content.decode()
+    assert "NOT_FOUND" in html
+    assert answer["Request-Id"] in html
+    assert "Meridian Lab" in html  # the frame stays, so that one can go on
+
+
+def refuse(error: Exception, world: World) -> HttpResponse | None:
+    request = RequestFactory().get("/orders/new/")
+    request.user = world.alice
+    request.session = {}
+    middleware = RefusalPageMiddleware(lambda _: HttpResponse())
+    return middleware.process_exception(request, error)
+
+
+@pytest.mark.django_db
+def test_a_refusal_keeps_its_status_code_and_fields(world: World) -> None:
+    answer = refuse(
+        InvalidInput(
+            "The order was not accepted.",
+            errors=(FieldError("unit_count", "Only 1 unit is free.", "1"),),
+        ),
+        world,
+    )
+    assert answer is not None
+    html = answer.content.decode()
+    assert answer.status_code == 400
+    for text in ("INVALID_INPUT", "unit_count", "Only 1 unit is free.", "Accepted: 1"):
+        assert text in html
+
+
+@pytest.mark.django_db
+def test_a_lost_race_is_409_and_says_nothing_was_charged(world: World) -> None:
+    answer = refuse(WrongState("The listing was withdrawn."), world)
+    assert answer is not None
+    assert answer.status_code == 409
+    assert "nothing was charged" in answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_what_is_not_visible_reads_as_what_is_not_there(world: World) -> None:
+    answer = refuse(NotVisible("lease lse_secret"), world)
+    assert answer is not None
+    assert answer.status_code == 404
+    assert "lse_secret" not in answer.content.decode()
+
+
+def test_other_exceptions_are_left_to_be_logged() -> None:
+    middleware = RefusalPageMiddleware(lambda _: HttpResponse())
+    assert middleware.process_exception(RequestFactory().get("/"), ValueError("bug")) is None
+
+
+def test_a_fault_of_ours_is_told_without_database_or_session() -> None:
+    answer = show_fault(RequestFactory().get("/leases/"))
+    assert answer.status_code == 500
+    assert "either done whole or not at all" in answer.content.decode()
