@@ -14,10 +14,16 @@ from tests.world import World, build_world
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse fixtures that truncate: the runtime role cannot, and tests run as nobody else."""
+    """Mark what touches the servers, and refuse fixtures that truncate.
+
+    The runtime role cannot truncate, and tests run as nobody else.
+    """
     for item in items:
         marker = item.get_closest_marker("django_db")
-        asks = {"transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if marker is not None or fixtures & {"db", "committed_db", "database_server", "world"}:
+            item.add_marker(pytest.mark.database)
+        asks = {"transactional_db", "live_server"} & fixtures
         if asks or (marker is not None and marker.kwargs.get("transaction")):
             raise pytest.UsageError(f"{item.nodeid}: use committed_db or live_server_url instead")
 
