@@ -7,7 +7,10 @@ from django.db import models
 
 from fabric.lib.models import AppendOnlyModel, PublicModel
 from listings.domain.states import ListingState
+from listings.querysets import ListingQuerySet
 from providers.models import Challenge, HardwareReport, Node, Provider
+
+UNMEASURED_RANK = 2**63 - 1  # Nothing was measured: last in the order of the catalogue.
 
 
 class Listing(PublicModel):
@@ -37,17 +40,49 @@ class Listing(PublicModel):
     class_slug = models.SlugField(max_length=60, db_index=True)
     tier = models.CharField(max_length=16, blank=True)
     unit_count = models.PositiveSmallIntegerField(default=1)
+    unit_kind = models.CharField(max_length=8, default="whole")
     memory_mib = models.PositiveIntegerField(default=0, help_text="Per accelerator, promised.")
     price_micros_per_hour = models.BigIntegerField(default=0, help_text="Per accelerator-hour.")
     region = models.SlugField(max_length=40)
     country = models.CharField(max_length=2)
+    isolation = models.CharField(max_length=16, default="none")
+    interruptible = models.BooleanField(default=False)
     suits = ArrayField(models.CharField(max_length=16), default=list)
     simulated = models.BooleanField(default=False)
+    measured_memory_mib = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Per accelerator, as the accepted check found it."
+    )
+    measured_gops = models.FloatField(
+        null=True, blank=True, help_text="Integer matrix product, as the accepted check found it."
+    )
+    micros_per_peta_hour = models.BigIntegerField(
+        default=UNMEASURED_RANK,
+        help_text="Price of 1,000,000 measured GOPS for an hour; the order of the catalogue.",
+    )
     created_at = models.DateTimeField()
     published_at = models.DateTimeField(null=True, blank=True)
 
+    objects = ListingQuerySet.as_manager()
+
     class Meta:
-        ordering = ["price_micros_per_hour", "id"]
+        ordering = ["micros_per_peta_hour", "price_micros_per_hour", "id"]
+        indexes = [
+            models.Index(
+                fields=["micros_per_peta_hour", "price_micros_per_hour", "id"],
+                condition=models.Q(state="published"),
+                name="catalogue_order",
+            )
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=~models.Q(state="published") | models.Q(current_revision__isnull=False),
+                name="a_published_listing_has_an_accepted_revision",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(price_micros_per_hour__gte=0),
+                name="a_listing_costs_nothing_or_more",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title

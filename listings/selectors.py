@@ -1,11 +1,45 @@
 """Page-shaped and shared reads of listings."""
 
 from typing import Any
+from uuid import UUID
 
-from listings.models import Revision
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
+
+from listings.domain.states import ListingState
+from listings.models import Listing, Revision, RevisionCheck
+from providers.domain.challenges import ChallengeState, Verdict
+from providers.domain.nodes import NodeState
+from providers.models import Challenge, HardwareReport
 
 
 def promise_of(revision: Revision) -> dict[str, Any]:
     """Return what a revision promises: field → value, in the units its kind's table names."""
     promise: dict[str, Any] = revision.body["promise"]
     return promise
+
+
+def revisions_due(*, limit: int) -> list[UUID]:
+    """Return the newest revisions that can be checked now, longest waiting first."""
+    proving = [NodeState.ENROLLED, NodeState.PROVING]
+    waiting = Listing.objects.waiting_for_check().exclude(node__state__in=proving)
+    newest = Revision.objects.filter(listing__in=waiting.values("pk")[:limit])
+    newest = newest.order_by("listing_id", "-number").distinct("listing_id")
+    return list(newest.values_list("pk", flat=True))
+
+
+def listings_overtaken() -> QuerySet[Listing]:
+    """Return the published listings whose node has shown something since their last check."""
+    checked_at = Subquery(
+        RevisionCheck.objects.filter(revision=OuterRef(OuterRef("current_revision")))
+        .order_by("-checked_at")
+        .values("checked_at")[:1]
+    )
+    reports = HardwareReport.objects.filter(node=OuterRef("node"), received_at__gt=checked_at)
+    passed = Challenge.objects.filter(
+        node=OuterRef("node"),
+        state=ChallengeState.JUDGED,
+        verdict=Verdict.PASSED,
+        judged_at__gt=checked_at,
+    )
+    shown = Listing.objects.filter(state=ListingState.PUBLISHED, node__state=NodeState.ADMITTED)
+    return shown.filter(Exists(reports) | Exists(passed)).order_by("pk")

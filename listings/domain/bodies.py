@@ -29,6 +29,7 @@ def read_body(body: object) -> dict[str, Any]:
     errors += _unknown(body, [spec.name for spec in outer] + ["kind", "promise", "price"])
     read: dict[str, Any] = {"kind": kind.name, **_read_fields(body, outer, "", errors)}
     read["promise"] = _read_part(body, "promise", kind.fields, errors)
+    errors += _needed(read["promise"], kind)
     price = _read_part(body, "price", kind.price.fields, errors)
     if "amount_micros" in price:
         price["amount_micros"] = str(price["amount_micros"])
@@ -83,6 +84,19 @@ def _read_fields(
                 FieldError(f"{prefix}{spec.name}", refusal.reason, spec.accepted, refusal.code)
             )
     return read
+
+
+def _needed(promise: Mapping[str, Any], kind: Kind) -> list[FieldError]:
+    return [
+        FieldError(
+            f"promise.{needed}",
+            f"it is missing, and {name} is {value}",
+            kind.field(needed).accepted,
+            "MISSING",
+        )
+        for name, value, needed in kind.needed_with
+        if promise.get(name) == value and needed not in promise
+    ]
 
 
 def _unknown(body: Mapping[Any, Any], known: list[str], prefix: str = "") -> list[FieldError]:

@@ -119,13 +119,16 @@ def _large_enough_host(promise: Mapping[str, Any]) -> Reason:
     return Reason("cpu_cores", 3, met=met, needed=True, text=text)
 
 
+def _speed_is_its_own(promise: Mapping[str, Any]) -> Reason:
+    shared = promise.get("slice_kind") == "time_slice"
+    text = "time slice: a neighbour's burst delays answers" if shared else "its speed is its own"
+    return Reason("unit_kind", 1, met=not shared, needed=True, text=text)
+
+
 _RULES: dict[str, dict[Suitability, tuple[_Check, ...]]] = {
     "accelerator": {
         Suitability.SERVING: (
-            _one_of(
-                "unit_kind", 1, ("whole", "mig", "partition"),
-                "its speed is its own", "a neighbour's burst would delay answers",
-            ),
+            _speed_is_its_own,
             _at_least("memory_mib", 2, SERVING_MEMORY_MIB, "MiB", "for weights and cache"),
             _at_least(
                 "network_up_mbit_s", 3, SERVING_NETWORK_MBIT_S, "Mbit/s", "towards callers",
@@ -139,8 +142,8 @@ _RULES: dict[str, dict[Suitability, tuple[_Check, ...]]] = {
         ),
         Suitability.BATCH: (
             _one_of(
-                "unit_kind", 1, ("whole", "mig", "partition", "time_slice"),
-                "a job waits for no one", "a job cannot run on it",
+                "unit_kind", 1, ("whole", "slice"),
+                "nobody waits for a job", "a job cannot run on it",
             ),
             _at_least("memory_mib", 2, BATCH_MEMORY_MIB, "MiB", "per accelerator"),
             _large_enough_host,
@@ -152,7 +155,7 @@ _RULES: dict[str, dict[Suitability, tuple[_Check, ...]]] = {
         ),
         Suitability.TRAINING: (
             _one_of(
-                "unit_kind", 1, ("whole",), "all its memory and speed", "a share trains nothing"
+                "unit_kind", 1, ("whole",), "all its memory and speed", "a share of a device is too little"
             ),
             _at_least("memory_mib", 2, TRAINING_MEMORY_MIB, "MiB", "for weights and gradients"),
             _host_memory,

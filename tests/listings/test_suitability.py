@@ -41,10 +41,10 @@ def test_a_listing_can_suit_none_and_every_field_says_why() -> None:
     ("change", "lost"),
     [
         ({"interface": "ssh"}, "serving"),
-        ({"unit_kind": "time_slice"}, "serving"),
+        ({"unit_kind": "slice", "slice_kind": "time_slice"}, "serving"),
         ({"memory_mib": 12_287}, "serving"),
         ({"memory_mib": 24_575}, "training"),
-        ({"unit_kind": "mig"}, "training"),
+        ({"unit_kind": "slice", "slice_kind": "mig"}, "training"),
         ({"peer_bandwidth_gb_s": 49}, "training"),
         ({"peer_bandwidth_gb_s": None}, "training"),
         ({"system_memory_mib": 8 * 80_900 - 1}, "training"),

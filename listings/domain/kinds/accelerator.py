@@ -19,8 +19,12 @@ _ACCELERATOR_LINE = (
         direction=Direction.HIGHER, method=_INVENTORY,
     ),
     FieldSpec(
-        "unit_kind", "Unit", ValueType.CHOICE, line=1, required=True,
-        choices=("whole", "mig", "partition", "time_slice"), method="Driver query",
+        "unit_kind", "Unit", ValueType.CHOICE, line=1, required=True, choices=("whole", "slice"),
+        method="Driver query",
+    ),
+    FieldSpec(
+        "slice_kind", "Kind of slice", ValueType.CHOICE, line=1,
+        choices=("mig", "partition", "time_slice"), method="Driver query",
     ),
     FieldSpec(
         "slice_profile", "Slice profile", ValueType.TEXT, line=1, max_length=40,
@@ -182,4 +186,5 @@ ACCELERATOR = Kind(
         5: "Runtime and access",
         0: "Performance and isolation",
     },
+    needed_with=(("unit_kind", "slice", "slice_kind"), ("slice_kind", "mig", "slice_profile")),
 )  # fmt: skip

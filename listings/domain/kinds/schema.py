@@ -156,7 +156,10 @@ class PriceSpec:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of listing: what it promises, what else it states, and how it is priced."""
+    """A kind of listing: what it promises, what else it states, and how it is priced.
+
+    `needed_with` names fields that one value of another makes necessary: (field, value, needed).
+    """
 
     name: str
     title: str
@@ -164,6 +167,7 @@ class Kind:
     statements: tuple[FieldSpec, ...]
     price: PriceSpec
     lines: Mapping[int, str]
+    needed_with: tuple[tuple[str, Any, str], ...] = ()
 
     def field(self, name: str) -> FieldSpec:
         """Return the promise field called `name`; KeyError when there is none."""
