@@ -3,8 +3,22 @@
 import os
 
 from celery import Celery
+from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fabric.settings.local")
 app = Celery("fabric")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+# Every sweep looks for due rows and is safe beside itself; one line each.
+SWEEPS = ("listings.sweep_checks_task",)
+
+
+@app.on_after_configure.connect
+def schedule_sweeps(sender: Celery, **_: object) -> None:
+    """Set the schedule once settings are read; importing this module must not need them."""
+    seconds = settings.FABRIC_SWEEP_SECONDS
+    sender.conf.beat_schedule = {
+        name: {"task": name, "schedule": seconds, "options": {"expires": 10 * seconds}}
+        for name in SWEEPS
+    }
