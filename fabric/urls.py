@@ -1,5 +1,6 @@
 """The address space: pages, the API for programs, the API for agents, the back office."""
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 
@@ -7,6 +8,8 @@ from fabric.lib.converters import PublicIdConverter
 from fabric.web.health import metrics, show_liveness, show_readiness
 
 register_converter(PublicIdConverter, "pid")
+# Operators sign in by the same door as everyone, so that their second factor is asked for.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/live/", show_liveness, name="liveness"),

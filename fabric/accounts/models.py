@@ -9,6 +9,12 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from fabric.accounts.domain.roles import Role
+from fabric.accounts.querysets import (
+    ApiKeyQuerySet,
+    InvitationQuerySet,
+    MembershipQuerySet,
+    ProjectQuerySet,
+)
 from fabric.lib.models import PublicModel
 
 
@@ -85,6 +91,8 @@ class Membership(models.Model):
     role = models.CharField(max_length=16, choices=Role.choices())
     created_at = models.DateTimeField(auto_now_add=True)
 
+    objects = MembershipQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(
@@ -94,6 +102,44 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} is {self.role} of {self.organisation}"
+
+
+class Invitation(PublicModel):
+    """An offer to join an organisation, mailed as a link that works once."""
+
+    PREFIX: ClassVar[str] = "inv"
+
+    organisation = models.ForeignKey(
+        Organisation, on_delete=models.CASCADE, related_name="invitations"
+    )
+    email = models.EmailField()
+    role = models.CharField(max_length=16, choices=Role.choices())
+    token_digest = models.BinaryField(max_length=32, unique=True)
+    invited_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    withdrawn_at = models.DateTimeField(null=True, blank=True)
+
+    objects = InvitationQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                "organisation",
+                Lower("email"),
+                condition=models.Q(accepted_at__isnull=True, withdrawn_at__isnull=True),
+                name="an_address_has_one_open_invitation_per_organisation",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(accepted_at__isnull=True) | models.Q(withdrawn_at__isnull=True),
+                name="an_invitation_is_accepted_or_withdrawn_not_both",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.email} to {self.organisation}"
 
 
 class Project(PublicModel):
@@ -111,6 +157,8 @@ class Project(PublicModel):
         help_text="Most that open orders may hold and spend; null is no limit.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ProjectQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
@@ -143,6 +191,8 @@ class ApiKey(PublicModel):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ApiKeyQuerySet.as_manager()
 
     class Meta:
         ordering = ["-created_at"]

@@ -77,6 +77,7 @@ class IdempotencyKey(models.Model):
     request_hash = models.BinaryField(max_length=32)
     status = models.PositiveSmallIntegerField(null=True, help_text="Null while in flight.")
     body = models.BinaryField(null=True)
+    headers = models.JSONField(default=dict, help_text="Those of the answer that must return.")
     claimed_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
 

@@ -193,14 +193,14 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["fabric.accounts.api.parsing.StrictJsonParser"],
     "DEFAULT_SCHEMA_CLASS": "fabric.accounts.api.schema.FabricSchema",
-    "DEFAULT_THROTTLE_RATES": {"default": "600/min", "anonymous": "120/min"},
     "EXCEPTION_HANDLER": "fabric.accounts.api.problems.handle_exception",
     "NUM_PROXIES": env.int("FABRIC_TRUSTED_PROXIES", 0),
-    "UNAUTHENTICATED_USER": None,
     "STRICT_JSON": True,
 }
+# Policy name → (requests, seconds).
+FABRIC_RATE_LIMITS = {"default": (600, 60), "anonymous": (120, 60)}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Fabric Market API",
     "VERSION": "2026-11-30",

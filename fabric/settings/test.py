@@ -20,6 +20,7 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 # Tests sign in far more often than a person; those of the limits switch them on again.
 ACCOUNT_RATE_LIMITS = False
+FABRIC_RATE_LIMITS = {"default": (1_000_000, 60), "anonymous": (1_000_000, 60)}
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = True
 
 # Static files come from where they lie; nothing is collected and no folder must be there.

@@ -1,6 +1,19 @@
 """REST endpoints of the accounts app, below /api/v1/."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
+
+from fabric.accounts.api import views
 
 app_name = "accounts_api"
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("organisation/", views.OrganisationDetail.as_view(), name="organisation"),
+    path("members/", views.MemberList.as_view(), name="members"),
+    path("projects/", views.ProjectList.as_view(), name="projects"),
+    path("projects/<pid:project_id>/", views.ProjectDetail.as_view(), name="project"),
+    path("api-keys/", views.ApiKeyList.as_view(), name="api-keys"),
+    path(
+        "api-keys/<pid:key_id>/revocation/",
+        views.ApiKeyRevocation.as_view(),
+        name="api-key-revocation",
+    ),
+]

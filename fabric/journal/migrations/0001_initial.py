@@ -93,6 +93,12 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(help_text="Null while in flight.", null=True),
                 ),
                 ("body", models.BinaryField(null=True)),
+                (
+                    "headers",
+                    models.JSONField(
+                        default=dict, help_text="Those of the answer that must return."
+                    ),
+                ),
                 ("claimed_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField(db_index=True)),
             ],

@@ -1,0 +1,155 @@
+"""Endpoints of organisations, members, projects and keys."""
+
+from typing import cast
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from fabric.accounts.access import access_api_key, access_organisation, access_project
+from fabric.accounts.api.base import ApiView
+from fabric.accounts.api.conditions import require_match
+from fabric.accounts.api.pages import PageQuery, page_of
+from fabric.accounts.api.shapes import (
+    ApiKeyInput,
+    ApiKeyOutput,
+    MemberOutput,
+    NewApiKeyOutput,
+    OrganisationOutput,
+    ProjectInput,
+    ProjectOutput,
+    show_key,
+    show_member,
+    show_organisation,
+    show_project,
+)
+from fabric.accounts.domain.roles import Right
+from fabric.accounts.models import ApiKey, Membership, Project, User
+from fabric.accounts.services.api_keys import issue_key, revoke_key
+from fabric.accounts.services.projects import change_project, create_project
+
+
+class OrganisationDetail(ApiView):
+    """The caller's own organisation."""
+
+    scopes = {"get": "account:read"}
+
+    @extend_schema(operation_id="organisation_get", responses=OrganisationOutput)
+    def get(self, request: Request) -> Response:
+        """Read the organisation this key acts for."""
+        return Response(show_organisation(access_organisation(actor=self.actor)))
+
+
+class MemberList(ApiView):
+    """The people of the organisation."""
+
+    scopes = {"get": "account:read"}
+
+    @extend_schema(
+        operation_id="members_list", parameters=[PageQuery], responses=page_of(MemberOutput)
+    )
+    def get(self, request: Request) -> Response:
+        """List the members and their roles."""
+        self.read_query(PageQuery)
+        members = Membership.objects.visible_to(self.actor).select_related("user")
+        return self.page(members, order=("id",), represent=show_member)
+
+
+class ProjectList(ApiView):
+    """The organisation's projects."""
+
+    scopes = {"get": "account:read", "post": "account:write"}
+    rights = {"post": Right.MANAGE_PROJECTS}
+    allows_validate_only = True
+
+    @extend_schema(
+        operation_id="projects_list", parameters=[PageQuery], responses=page_of(ProjectOutput)
+    )
+    def get(self, request: Request) -> Response:
+        """List the projects this key may see."""
+        self.read_query(PageQuery)
+        projects = Project.objects.visible_to(self.actor)
+        return self.page(projects, order=("name", "id"), represent=show_project)
+
+    @extend_schema(
+        operation_id="projects_create", request=ProjectInput, responses={201: ProjectOutput}
+    )
+    def post(self, request: Request) -> Response:
+        """Make a project."""
+        given = self.read_body(ProjectInput)
+        project = create_project(
+            actor=self.actor,
+            organisation=access_organisation(actor=self.actor),
+            now=self.now,
+            **given,
+        )
+        return Response(show_project(project), status=201)
+
+
+class ProjectDetail(ApiView):
+    """One project."""
+
+    scopes = {"get": "account:read", "put": "account:write"}
+    rights = {"put": Right.MANAGE_PROJECTS}
+
+    @extend_schema(operation_id="projects_get", responses=ProjectOutput)
+    def get(self, request: Request, project_id: str) -> Response:
+        """Read a project."""
+        return Response(show_project(access_project(actor=self.actor, public_id=project_id)))
+
+    @extend_schema(operation_id="projects_change", request=ProjectInput, responses=ProjectOutput)
+    def put(self, request: Request, project_id: str) -> Response:
+        """Rename a project or move its budget; wants `If-Match`."""
+        project = access_project(actor=self.actor, public_id=project_id)
+        require_match(request, show_project(project))
+        given = self.read_body(ProjectInput)
+        changed = change_project(actor=self.actor, project=project, now=self.now, **given)
+        return Response(show_project(changed))
+
+
+class ApiKeyList(ApiView):
+    """The keys of the organisation."""
+
+    scopes = {"get": "account:read", "post": "account:write"}
+    rights = {"post": Right.MANAGE_KEYS}
+    answers_secret = True
+
+    @extend_schema(
+        operation_id="api_keys_list", parameters=[PageQuery], responses=page_of(ApiKeyOutput)
+    )
+    def get(self, request: Request) -> Response:
+        """List the keys this key may see, revoked ones too."""
+        self.read_query(PageQuery)
+        keys = ApiKey.objects.visible_to(self.actor).select_related("project")
+        return self.page(keys, order=("-created_at", "-id"), represent=show_key)
+
+    @extend_schema(
+        operation_id="api_keys_create", request=ApiKeyInput, responses={201: NewApiKeyOutput}
+    )
+    def post(self, request: Request) -> Response:
+        """Make a key; its text is in this answer and nowhere else, ever."""
+        given = self.read_body(ApiKeyInput)
+        project = access_project(actor=self.actor, public_id=given.pop("project"))
+        held = None if request.auth is None else cast("ApiKey", request.auth).scopes
+        text, key = issue_key(
+            actor=self.actor,
+            created_by=cast("User", request.user),
+            project=project,
+            now=self.now,
+            at_most=held,
+            **given,
+        )
+        return Response({**show_key(key), "key": text}, status=201)
+
+
+class ApiKeyRevocation(ApiView):
+    """The end of a key."""
+
+    scopes = {"post": "account:write"}
+    rights = {"post": Right.MANAGE_KEYS}
+
+    @extend_schema(operation_id="api_keys_revoke", request=None, responses=ApiKeyOutput)
+    def post(self, request: Request, key_id: str) -> Response:
+        """Revoke a key; it is refused from the next request on."""
+        key = access_api_key(actor=self.actor, public_id=key_id)
+        return Response(show_key(revoke_key(actor=self.actor, key=key, now=self.now)))
