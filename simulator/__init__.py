@@ -1,0 +1,1 @@
+"""Measurements of the real system: benches, simulations, and the story of the demo."""

@@ -1,0 +1,1 @@
+"""What `bin/bench NAME` measures; one module a name."""

@@ -1,0 +1,1 @@
+"""What `bin/simulate NAME` plays; one module a name."""
