@@ -1,0 +1,29 @@
+"""Every page in both themes and both widths: no barrier, no complaint, nothing sticking out."""
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.harness import SIZES, THEMES, open_window
+from tests.browser.tour import plan_tour
+from tests.world import World
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_every_page_is_free_of_barriers(
+    browser: Browser, live_server_url: str, world: World, theme: str, size: str
+) -> None:
+    """R-E4 (page): axe-core, the console and the content policy find nothing on any page."""
+    barriers: list[str] = []
+    for stop in plan_tour(world):
+        with open_window(browser, live_server_url, theme=theme, size=size) as visitor:
+            if stop.person:
+                visitor.sign_in(getattr(world, stop.person))
+            visitor.go(stop.path, status=stop.status)
+            visitor.take_shot(stop.name)
+            barriers += [f"{stop.name}: {text}" for text in visitor.find_barriers()]
+            if overflow := visitor.find_overflow():
+                barriers.append(f"{stop.name}: sticks out sideways: {overflow}")
+    assert not barriers, "\n".join(barriers)
