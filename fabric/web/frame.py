@@ -12,6 +12,7 @@ from django.db.models.functions import Cast, Coalesce
 from django.http import HttpRequest
 
 from billing.models import Account, Terms
+from fabric.accounts.access import membership_for
 from fabric.accounts.models import Organisation, User
 from fabric.lib.clock import utc_now
 from fabric.web.navigation import Item, Standing, build_rail
@@ -95,9 +96,7 @@ class Frame:
     @cached_property
     def organisation(self) -> Organisation | None:
         """The active organisation; costs a query."""
-        if self.user is None:
-            return None
-        membership = self.user.memberships.select_related("organisation").order_by("id").first()
+        membership = membership_for(self._request)
         return membership.organisation if membership else None
 
     @cached_property
