@@ -11,13 +11,11 @@ from simulator.measure import Goal, Outcome, alternate
 
 
 def _bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    call = (
+        f"import sys; from simulator.doors import main; sys.exit(main('bench', {list(arguments)}))"
+    )
     return subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from simulator.doors import main;"
-            f"sys.exit(main('bench', {list(arguments)!r}))",
-        ],
+        [sys.executable, "-c", call],
         cwd=ROOT,
         capture_output=True,
         text=True,
