@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_candidates_take_turns_and_the_median_counts() -> None:
         order.append(name)
         return next(readings[name])
 
-    medians = alternate({name: lambda name=name: measure(name) for name in ("a", "b")})
+    medians = alternate({name: partial(measure, name) for name in ("a", "b")})
     assert order == ["a", "b"] * 3
     assert medians == {"a": 2.0, "b": 5.0}
 
