@@ -34,3 +34,21 @@ class Phase(Choice):
     PENDING = "pending"
     POST = "post"
     VOID = "void"
+
+
+USAGE_MOVES: tuple[tuple[str, str], ...] = (
+    (UsageState.PENDING, UsageState.DISPUTED),
+    (UsageState.PENDING, UsageState.SETTLED),
+    (UsageState.DISPUTED, UsageState.PENDING),
+    (UsageState.DISPUTED, UsageState.SETTLED),
+)
+AGREEMENT_MOVES: tuple[tuple[str, str], ...] = (
+    (AgreementState.OPEN, AgreementState.CLOSING),
+    (AgreementState.CLOSING, AgreementState.CLOSED),
+)
+# A payment that arrives after we believed the session expired is still the buyer's money.
+TOP_UP_MOVES: tuple[tuple[str, str], ...] = (
+    (TopUpState.CREATED, TopUpState.PAID),
+    (TopUpState.CREATED, TopUpState.EXPIRED),
+    (TopUpState.EXPIRED, TopUpState.PAID),
+)

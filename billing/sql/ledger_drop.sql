@@ -1,0 +1,12 @@
+DROP TRIGGER entries_sum_to_zero ON billing_entry;
+DROP TRIGGER transfers_are_append_only ON billing_transfer;
+DROP TRIGGER entries_are_append_only ON billing_entry;
+DROP TRIGGER accounts_are_never_removed ON billing_account;
+DROP FUNCTION ledger_append_only();
+DROP FUNCTION ledger_entries_balance();
+DROP FUNCTION ledger_close_account(bigint, timestamptz);
+DROP FUNCTION ledger_resolve(jsonb, timestamptz);
+DROP FUNCTION ledger_transfer(text, text, text, bigint, bigint, bigint, timestamptz);
+DROP FUNCTION ledger_first_answer(text, bytea);
+DROP FUNCTION ledger_lock(bigint[]);
+DROP FUNCTION ledger_open_account(text, text, text);
