@@ -1,21 +1,44 @@
 """Page-shaped and shared reads of listings."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 
 from listings.domain.states import ListingState
 from listings.models import Listing, Revision, RevisionCheck
 from providers.domain.challenges import ChallengeState, Verdict
 from providers.domain.nodes import NodeState
-from providers.models import Challenge, HardwareReport
+from providers.models import Challenge, HardwareReport, Hold, Unit
 
 
 def promise_of(revision: Revision) -> dict[str, Any]:
     """Return what a revision promises: field → value, in the units its kind's table names."""
     promise: dict[str, Any] = revision.body["promise"]
     return promise
+
+
+def check_of(revision: Revision | None) -> RevisionCheck | None:
+    """Return the newest check of a revision; costs a query."""
+    return revision.checks.first() if revision is not None else None
+
+
+def free_unit_counts(listings: Sequence[Listing], *, now: datetime) -> dict[UUID, int]:
+    """Return how many units of each listing's node nobody holds at `now`, in one query."""
+    held = Hold.objects.in_force(now=now).filter(
+        device=OuterRef("device"), slots__overlap=OuterRef("slots")
+    )
+    free = (
+        Unit.objects.offered()
+        .filter(~Exists(held), device__node__in=[listing.node_id for listing in listings])
+        .values_list("device__node")
+        .annotate(count=Count("pk"))
+        .order_by()
+    )
+    by_node = dict(free)
+    return {listing.pk: by_node.get(listing.node_id, 0) for listing in listings}
 
 
 def revisions_due(*, limit: int) -> list[UUID]:

@@ -40,8 +40,7 @@ def publish(
     body: Mapping[str, Any],
     now: datetime,
     listing: Listing | None = None,
-    expected_etag: str = "",
-    validate_only: bool = False,
+    expected_version: str = "",
 ) -> Listing:
     """Offer `node` under the promise in `body`, or put a new text in the place of `listing`'s.
 
@@ -49,8 +48,7 @@ def publish(
     refuses it. Leases keep the revision they were signed on. Sending the text that already stands,
     or already waits for its check, changes nothing, so that a retry is harmless.
 
-    `expected_etag`, where given, must be `etag_of(listing)`, else ListingHasChanged.
-    `validate_only` runs every rule and leaves nothing behind.
+    `expected_version`, where given, must be `version_of(listing)`, else ListingHasChanged.
     """
     require_provider(actor=actor, provider=provider)
     if node.provider_id != provider.pk:
@@ -60,7 +58,7 @@ def publish(
         raise WrongState(f"{node.name} is retired.", suggestion="Choose another node.")
     if listing is not None:
         listing = _locked(listing)
-        _require_unchanged(listing, expected_etag)
+        _require_unchanged(listing, expected_version)
         if listing.node_id != node.pk:
             raise InvalidInput(
                 "A listing stays on its node.",
@@ -77,9 +75,6 @@ def publish(
     standing = _standing(node, listing, digest)
     if standing is not None:
         return standing
-    if validate_only:
-        return listing or _draft(provider, node, stored, now)
-
     if listing is None:
         listing = _draft(provider, node, stored, now)
         listing.save(force_insert=True)
@@ -102,13 +97,15 @@ def publish(
 
 
 @transaction.atomic
-def withdraw(*, actor: Actor, listing: Listing, now: datetime, expected_etag: str = "") -> Listing:
+def withdraw(
+    *, actor: Actor, listing: Listing, now: datetime, expected_version: str = ""
+) -> Listing:
     """Take `listing` off the catalogue; leases on it run on. Withdrawing twice changes nothing."""
     require_provider(actor=actor, provider=listing.provider)
     listing = _locked(listing)
     if listing.state == ListingState.WITHDRAWN:
         return listing
-    _require_unchanged(listing, expected_etag)
+    _require_unchanged(listing, expected_version)
     before = listing.state
     move_listing(listing=listing, to=ListingState.WITHDRAWN)
     record_audit(
@@ -138,10 +135,10 @@ def move_listing(*, listing: Listing, to: ListingState, **changes: Any) -> None:
         setattr(listing, name, value)
 
 
-def etag_of(listing: Listing) -> str:
-    """Return the tag that changes with every revision and every move; costs a query."""
+def version_of(listing: Listing) -> str:
+    """Return the text that changes with every revision and every move; costs a query."""
     newest = listing.revisions.values_list("number", flat=True).first()
-    return f'"{newest or 0}-{listing.state}"'
+    return f"{newest or 0}-{listing.state}"
 
 
 def mirror_of(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,8 +192,8 @@ def _locked(listing: Listing) -> Listing:
     return related.select_for_update(of=("self",), no_key=True).get(pk=listing.pk)
 
 
-def _require_unchanged(listing: Listing, expected_etag: str) -> None:
-    if expected_etag and expected_etag != etag_of(listing):
+def _require_unchanged(listing: Listing, expected_version: str) -> None:
+    if expected_version and expected_version != version_of(listing):
         raise ListingHasChanged(
             "The listing has changed since you read it.",
             suggestion="Read it again, look at what changed, and repeat your edit.",
