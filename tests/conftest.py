@@ -1,14 +1,19 @@
 """What every test stands on: a database under the runtime role, a fixed `now`, named people."""
 
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+import redis
 from django.conf import settings
 from pytest_django.live_server_helper import LiveServer
 from pytest_django.plugin import DjangoDbBlocker
 
+from deploy.local.processes import Child, Supervisor
 from tests import databases
 from tests.world import World, build_world
 
@@ -81,6 +86,26 @@ def live_server_url(committed_db: None) -> Iterator[str]:
 
 
 @pytest.fixture
+def celery_worker_process(committed_db: None, tmp_path: Path) -> Iterator[Child]:
+    """Run a real worker with the schedule of its sweeps, on this test's database and broker."""
+    with closing(redis.Redis.from_url(settings.REDIS_URL)) as broker:
+        broker.flushdb()  # what an earlier test sent names rows that are gone
+    log = tmp_path / "worker.log"
+    with Supervisor(tmp_path) as supervisor:
+        yield supervisor.start(
+            "worker",
+            [
+                *(sys.executable, "-m", "celery", "-A", "fabric.celery", "worker"),
+                *("--pool=threads", "--concurrency=2", "--without-gossip", "--without-mingle"),
+                *("--beat", f"--schedule={tmp_path / 'beat'}", "--loglevel=INFO"),
+            ],
+            environment={**os.environ, "DJANGO_SETTINGS_MODULE": "fabric.settings.test"},
+            ready=lambda: " ready." in log.read_text(),
+            timeout=60,
+        )
+
+
+@pytest.fixture
 def now() -> datetime:
     """The instant at which tests happen unless they say otherwise."""
     return datetime(2026, 12, 1, 12, tzinfo=UTC)
@@ -89,6 +114,5 @@ def now() -> datetime:
 @pytest.fixture
 def world(request: pytest.FixtureRequest) -> World:
     """Alice, Bob, Carol, Dave and Olga, in a transaction or, with `committed_db`, for real."""
-    if not {"committed_db", "live_server_url"} & set(request.fixturenames):
-        request.getfixturevalue("db")
+    request.getfixturevalue("committed_db" if "committed_db" in request.fixturenames else "db")
     return build_world()

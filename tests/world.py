@@ -12,8 +12,9 @@ from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.test import Client
 
+from fabric.accounts.access import actor_of_person
 from fabric.accounts.domain.actors import Actor
-from fabric.accounts.domain.roles import Right, Role, allows
+from fabric.accounts.domain.roles import Role
 from fabric.accounts.models import Membership, Organisation, Project, User
 from fabric.journal.models import ProtocolParameters
 from fabric.journal.services import parameters
@@ -66,15 +67,7 @@ class World:
     def actor(self, person: User) -> Actor:
         """Return the person as services see them: with the rights of their one organisation."""
         membership = person.memberships.select_related("organisation").first()
-        if membership is None:
-            return Actor(id=person.public_id, is_operator=person.is_staff)
-        role = Role(membership.role)
-        return Actor(
-            id=person.public_id,
-            organisation_id=membership.organisation_id,
-            rights=frozenset(right for right in Right if allows(role, right)),
-            is_operator=person.is_staff,
-        )
+        return actor_of_person(person, membership)
 
     def client(self, person: User | None = None) -> Client:
         """Return a test client, signed in as the person if one is given."""
