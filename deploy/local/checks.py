@@ -72,7 +72,7 @@ def _run_everything(asked: argparse.Namespace, passed_on: list[str]) -> dict[str
             if addresses is None:
                 print("No PostgreSQL and Redis that we may use run on the loopback here.")
                 return results
-            results["tests"] = _run_tests(addresses.environment(), ["-m", "database"])
+            results["tests"] = _run_tests(addresses.environment(), ["-m", "database", *passed_on])
         return results
     with Supervisor(data_folder("test") / "logs") as supervisor:
         servers = _servers(supervisor)

@@ -222,7 +222,11 @@ def _reexecute_newer() -> None:
     """Hand over to a Python that is new enough, if one is on the path."""
     for name in ("python3.13", "python3.12", "python3.11"):
         found = shutil.which(name)
-        if found:
+        # A version manager's stand-in may be on the path and still run nothing.
+        if (
+            found
+            and subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode == 0
+        ):
             os.execv(found, [found, *sys.argv])
     wanted = ".".join(map(str, OLDEST))
     sys.exit(f"Python {wanted} or newer is needed; this is {sys.version.split()[0]}.")
