@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -14,8 +14,11 @@ from django.utils.cache import patch_cache_control
 
 from fabric.accounts.domain.actors import Actor
 from fabric.accounts.domain.roles import Role, rights_of
-from fabric.accounts.models import ApiKey, Membership, Organisation, Project, User
+from fabric.accounts.models import ApiKey, Invitation, Membership, Organisation, Project, User
 from fabric.lib.errors import NotVisible
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 SESSION_ORGANISATION = "organisation"
 P = ParamSpec("P")
@@ -41,12 +44,6 @@ def actor_for(request: HttpRequest) -> Actor:
     return actor
 
 
-def forget_actor(request: HttpRequest) -> None:
-    """Make the next `actor_for` look again; for whoever just changed the active organisation."""
-    if hasattr(request, "_actor"):
-        del request._actor  # noqa: SLF001 - ours, on their object
-
-
 def membership_for(request: HttpRequest) -> Membership | None:
     """Return the membership the person acts under: the chosen one while it lasts, else the first.
 
@@ -54,14 +51,34 @@ def membership_for(request: HttpRequest) -> Membership | None:
     """
     if not isinstance(request.user, User):
         return None
-    memberships = list(
-        Membership.objects.filter(user=request.user).select_related("organisation").order_by("id")
-    )
-    chosen = request.session.get(SESSION_ORGANISATION)
-    for membership in memberships:
-        if str(membership.organisation_id) == chosen:
+    if not hasattr(request, "_membership"):
+        memberships = list(memberships_of(request.user))
+        chosen = request.session.get(SESSION_ORGANISATION)
+        by_choice = [one for one in memberships if str(one.organisation_id) == chosen]
+        request._membership = next(iter([*by_choice, *memberships]), None)  # type: ignore[attr-defined]  # noqa: SLF001 - ours, on their object
+    membership: Membership | None = request._membership  # type: ignore[attr-defined]  # noqa: SLF001 - as above
+    return membership
+
+
+def memberships_of(person: User) -> "QuerySet[Membership]":
+    """Return where a person belongs, oldest first."""
+    return Membership.objects.filter(user=person).select_related("organisation").order_by("id")
+
+
+def switch_organisation(request: HttpRequest, *, public_id: str) -> Membership:
+    """Make another organisation of the person the active one of this session."""
+    for membership in memberships_of(cast("User", request.user)):
+        if membership.organisation.public_id == public_id:
+            request.session[SESSION_ORGANISATION] = str(membership.organisation_id)
+            _forget(request)
             return membership
-    return memberships[0] if memberships else None
+    raise NotVisible("You do not belong to such an organisation.")
+
+
+def _forget(request: HttpRequest) -> None:
+    for name in ("_actor", "_membership"):
+        if hasattr(request, name):
+            delattr(request, name)
 
 
 def actor_of_person(user: User, membership: Membership | None) -> Actor:
@@ -138,6 +155,28 @@ def access_api_key(*, actor: Actor, public_id: str) -> ApiKey:
     ):
         raise NotVisible("There is no such key.")
     return key
+
+
+def access_membership(*, actor: Actor, person_id: str) -> Membership:
+    """Return a person's membership of the actor's organisation."""
+    person = User.find_public(person_id)
+    membership = (
+        Membership.objects.visible_to(actor).filter(user=person).select_related("user").first()
+        if person
+        else None
+    )
+    if membership is None:
+        raise NotVisible("There is no such member.")
+    return membership
+
+
+def access_invitation(*, actor: Actor, public_id: str) -> Invitation:
+    """Return an invitation of the actor's organisation."""
+    found = Invitation.find_public(public_id)
+    invitation = Invitation.objects.visible_to(actor).filter(pk=found.pk).first() if found else None
+    if invitation is None:
+        raise NotVisible("There is no such invitation.")
+    return invitation
 
 
 def access_organisation(*, actor: Actor) -> Organisation:
