@@ -4,6 +4,7 @@ from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 
+from fabric.api.docs import list_errors, show_error, show_reference
 from fabric.lib.converters import PublicIdConverter
 from fabric.web.health import metrics, show_liveness, show_readiness
 
@@ -15,6 +16,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/live/", show_liveness, name="liveness"),
     path("healthz/ready/", show_readiness, name="readiness"),
     path("metrics", metrics, name="metrics"),
+    path("api/docs/", show_reference, name="api-docs"),
+    path("docs/errors/", list_errors, name="error-list"),
+    path("docs/errors/<slug:code>/", show_error, name="error-show"),
     path("api/v1/", include("fabric.api.urls")),
     path("agent/v1/", include("fabric.agent_api.urls")),
     path("webhooks/", include("billing.webhooks.urls")),

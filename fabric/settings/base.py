@@ -130,6 +130,7 @@ LOGIN_REDIRECT_URL = "/"
 # People sign in by e-mail address; there are no user names.
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FORM_CLASS = "fabric.accounts.web.forms.SignUpForm"
+ACCOUNT_SIGNUP_FORM_CLASS = "fabric.accounts.web.forms.SignUpForm"
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_EMAIL_VERIFICATION = env.str("FABRIC_EMAIL_VERIFICATION", "mandatory")
@@ -188,13 +189,11 @@ FABRIC_OPERATOR_POLICY = {
 }
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [
-        "fabric.accounts.api.authentication.ApiKeyAuthentication",
-        "fabric.accounts.api.authentication.PageSessionAuthentication",
-    ],
+    # Nobody by default: `ApiView` and `AgentView` each say how a caller is known.
+    "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["fabric.accounts.api.parsing.StrictJsonParser"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "fabric.accounts.api.schema.FabricSchema",
     "EXCEPTION_HANDLER": "fabric.accounts.api.problems.handle_exception",
     "NUM_PROXIES": env.int("FABRIC_TRUSTED_PROXIES", 0),

@@ -15,7 +15,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from fabric.accounts.access import actor_for
-from fabric.accounts.api.authentication import refuse_key_in_url
+from fabric.accounts.api.authentication import (
+    ApiKeyAuthentication,
+    PageSessionAuthentication,
+    refuse_key_in_url,
+)
 from fabric.accounts.api.conditions import etag_of, is_unchanged
 from fabric.accounts.api.limits import Standing, count_request
 from fabric.accounts.api.pages import PAGE_PARAMETERS, CursorPage
@@ -89,6 +93,7 @@ class ApiView(APIView):
     allows_validate_only: ClassVar[bool] = False
     """Whether `?validate_only=true` does everything, answers, and undoes it."""
 
+    authentication_classes = (ApiKeyAuthentication, PageSessionAuthentication)
     parser_classes = (StrictJsonParser,)
     permission_classes = ()
     _standing: Standing | None = None

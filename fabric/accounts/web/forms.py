@@ -65,16 +65,15 @@ class RoleForm(forms.Form):
     role = forms.ChoiceField(label="Role", choices=Role.choices())
 
 
-class AmountField(forms.CharField):
+class AmountField(forms.Field):
     """Money as people write it, in micro-units once read."""
 
     def to_python(self, value: Any) -> Any:
         """Read `25.00`; an empty field is None."""
-        text = super().to_python(value)
-        if not text:
+        if value in self.empty_values:
             return None
         try:
-            return parse_amount(text)
+            return parse_amount(str(value))
         except ValueError as exc:
             raise forms.ValidationError(f"{str(exc).capitalize()}.") from exc
 
@@ -90,9 +89,10 @@ class ProjectForm(forms.Form):
     budget_micros = AmountField(
         label="Budget in $",
         required=False,
-        max_length=24,
         help_text="Most that its orders may hold and spend together. Empty is no limit.",
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+        widget=forms.TextInput(
+            attrs={"inputmode": "decimal", "autocomplete": "off", "maxlength": "24"}
+        ),
     )
 
 

@@ -52,6 +52,8 @@ def show_organisation(request: HttpRequest) -> HttpResponse:
     if actor.organisation_id is None:
         return redirect("accounts:organisation-found")
     organisation = access_organisation(actor=actor)
+    if request.method == "POST":
+        actor.require(Right.MANAGE_MEMBERS)
     form = InvitationForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -204,6 +206,8 @@ def show_projects(request: HttpRequest) -> HttpResponse:
     """List the projects; a POST makes one."""
     actor = actor_for(request)
     organisation = access_organisation(actor=actor)
+    if request.method == "POST":
+        actor.require(Right.MANAGE_PROJECTS)
     form = ProjectForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -251,6 +255,8 @@ def show_keys(request: HttpRequest) -> HttpResponse:
     """List the keys; a POST makes one and shows its text, this once."""
     actor = actor_for(request)
     access_organisation(actor=actor)
+    if request.method == "POST":
+        actor.require(Right.MANAGE_KEYS)
     visible = Project.objects.visible_to(actor)
     form = ApiKeyForm(request.POST or None, projects=visible)
     fresh = None
