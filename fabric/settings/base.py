@@ -211,6 +211,8 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SORT_OPERATIONS": True,
+    # Choices stand where they are used; shared names for them would clash between apps.
+    "POSTPROCESSING_HOOKS": [],
 }
 
 LANGUAGE_CODE = "en"
