@@ -26,6 +26,7 @@ DEFAULT_SECONDS = 2.5
 AUDITED_STRETCHES = 8
 _SIZES = (256, 512, 1024, 2048, 4096, 8192)
 _MAX_ROUNDS = 6
+_STEPS, _MOST_STEPS = 1 << 16, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def size_parameters(
     one device. More cores walk further, since they also recompute faster (docs/adr).
     """
     rounds_of = _product_for(expected_gops * 1e9 * seconds)
-    steps = min(1 << 17, 16_384 * max(1, 1 << (max(1, cores) - 1).bit_length() >> 1))
+    steps = min(_MOST_STEPS, _STEPS * max(1, 1 << (max(1, cores) - 1).bit_length() >> 1))
     return Parameters(
         report=report,
         devices=tuple(
@@ -207,15 +208,7 @@ class Prover:
     def commit(self) -> dict[str, Any]:
         """Do all the work and return the commitment document."""
         product_roots, memory_roots = self.commit_products(), self.commit_memories()
-        return {
-            "v": 1,
-            "devices": [
-                {"ordinal": device.ordinal, "product_roots": roots, "memory_root": root}
-                for device, roots, root in zip(
-                    self.parameters.devices, product_roots, memory_roots, strict=True
-                )
-            ],
-        }
+        return commitment_document(self.parameters, product_roots, memory_roots)
 
     def open(self, opening: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what the opening asks of every device."""
@@ -238,6 +231,32 @@ class Prover:
 
     def _nonce_of(self, device: DeviceWork) -> bytes:
         return device_nonce(self.nonce, self.parameters.report, device.ordinal)
+
+
+def commitment_document(
+    parameters: Parameters, product_roots: list[list[str]], memory_roots: list[str]
+) -> dict[str, Any]:
+    """Return the commitment as it travels."""
+    return {
+        "v": 1,
+        "devices": [
+            {"ordinal": device.ordinal, "product_roots": roots, "memory_root": root}
+            for device, roots, root in zip(
+                parameters.devices, product_roots, memory_roots, strict=True
+            )
+        ],
+    }
+
+
+def read_back_limit_seconds(parameters: Parameters, *, network_seconds: float = 3.0) -> float:
+    """Return how long opening and reading back may take, by the server's clock.
+
+    An honest step costs about five microseconds; 30 are allowed, and a part for the network.
+    Making a dropped cell again costs a thousand and more, which is what the limit is for.
+    """
+    steps = sum(device.memory.steps for device in parameters.devices)
+    rounds = sum(device.product.rounds for device in parameters.devices)
+    return network_seconds + steps * 30e-6 + rounds * 0.5
 
 
 def read_seed(opening: dict[str, Any]) -> bytes:

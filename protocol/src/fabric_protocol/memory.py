@@ -95,11 +95,11 @@ class Memory:
     def __init__(self, nonce: bytes, work: MemoryWork) -> None:
         self.work = work
         self._nonce = nonce
-        self._map = mmap.mmap(-1, work.range_bytes)
+        self._map = mmap.mmap(-1, work.range_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             self._map.madvise(mmap.MADV_HUGEPAGE)
         self._bytes = np.frombuffer(self._map, dtype=np.uint8)
-        self._levels: list[bytes] = []
+        self._levels: list[bytearray] = []
 
     def fill_and_mix(self) -> None:
         """Write the keyed stream over the range and mix it in place, layer by layer."""
@@ -118,7 +118,10 @@ class Memory:
 
     def commit(self) -> str:
         """Return the Merkle root over all cells, in hex; keeps the levels for the proofs."""
-        self._levels = [b"".join(self._leaf_hashes())]
+        leaves = bytearray(self.work.cells * merkle.HASH_BYTES)
+        for place, digest in enumerate(self._leaf_hashes()):
+            leaves[place * merkle.HASH_BYTES : (place + 1) * merkle.HASH_BYTES] = digest
+        self._levels = [leaves]
         while len(self._levels[-1]) > merkle.HASH_BYTES:
             self._levels.append(_level_above(self._levels[-1]))
         return self._levels[-1].hex()
@@ -166,7 +169,7 @@ class Memory:
         for level in self._levels[:-1]:
             sibling = (index ^ 1) * merkle.HASH_BYTES
             if sibling < len(level):
-                path.append(level[sibling : sibling + merkle.HASH_BYTES])
+                path.append(bytes(level[sibling : sibling + merkle.HASH_BYTES]))
             index >>= 1
         return path
 
@@ -345,8 +348,12 @@ def _encrypt(cipher: Any, words: Words) -> Words:
     return keystream.encrypt_blocks(cipher, data).view(np.uint64).reshape(words.shape)
 
 
-def _level_above(level: bytes) -> bytes:
-    sha256, pair = hashlib.sha256, 2 * merkle.HASH_BYTES
-    whole = len(level) // pair * pair
-    hashes = [sha256(b"\x01" + level[at : at + pair]).digest() for at in range(0, whole, pair)]
-    return b"".join(hashes) + level[whole:]
+def _level_above(level: bytearray) -> bytearray:
+    """Return the level above; written in place, since the limit leaves little besides the cells."""
+    sha256, size = hashlib.sha256, merkle.HASH_BYTES
+    nodes = len(level) // (2 * size)
+    above = bytearray(nodes * size)
+    for place in range(nodes):
+        pair = level[2 * place * size : 2 * (place + 1) * size]
+        above[place * size : (place + 1) * size] = sha256(b"\x01" + pair).digest()
+    return above + level[2 * nodes * size :]

@@ -1,0 +1,1 @@
+"""What turns a kind of accelerator into facts, units, readings and answered challenges."""
