@@ -27,6 +27,8 @@ LINKS = {
     "catalogue": "/catalogue/",
     "billing": "/billing/",
     "organisation": "/settings/organisation/",
+    "order": "/orders/new/",
+    "provider": "/provider/",
 }
 
 
