@@ -112,7 +112,7 @@ def read_operations() -> dict[str, list[Operation]]:
         for method in _METHODS:
             if method in methods:
                 operation = methods[method]
-                tag = operation.get("tags", ["other"])[0]
+                tag = operation.get("tags", ["other"])[0].replace("-", " ")
                 groups.setdefault(tag, []).append(_operation(schema, path, method, operation))
     return dict(sorted(groups.items()))
 
@@ -135,8 +135,8 @@ def _operation(
         id=operation["operationId"],
         method=method.upper(),
         path=path,
-        summary=words,
-        meaning=rest.strip(),
+        summary=words.replace("`", ""),
+        meaning=rest.strip().replace("`", ""),
         parameters=[
             Field(
                 given["name"],

@@ -83,7 +83,7 @@ def test_another_tenants_project_takes_no_key(world: World) -> None:
     given = {
         "name": "n",
         "project": str(world.northwind_project.pk),
-        "lifetime": "",
+        "lifetime": "never",
         "scopes": ["account:read"],
     }
     response = world.client(world.alice).post(KEYS, given)

@@ -9,7 +9,7 @@ from django.db import models, transaction
 from django.http import HttpResponseBase
 from django.http.request import HttpRequest
 from rest_framework import serializers
-from rest_framework.exceptions import NotAuthenticated
+from rest_framework.exceptions import NotAuthenticated, Throttled
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -170,6 +170,8 @@ class ApiView(APIView):
         self._standing = count_request(
             request, policy="default" if self.is_authenticated else "anonymous"
         )
+        if self._standing is not None and self._standing.remaining < 0:
+            raise Throttled(wait=self._standing.reset_seconds)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check what holds for every request before any handler runs."""

@@ -7,7 +7,6 @@ import structlog
 from django.conf import settings
 from django.core.cache import cache
 from redis.exceptions import RedisError
-from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 
 from fabric.accounts.models import ApiKey
@@ -29,12 +28,12 @@ class Standing:
         """Return the advisory headers of every reply."""
         return {
             "RateLimit-Policy": f'"{self.policy}";q={self.quota};w={self.window_seconds}',
-            "RateLimit": f'"{self.policy}";r={self.remaining};t={self.reset_seconds}',
+            "RateLimit": f'"{self.policy}";r={max(0, self.remaining)};t={self.reset_seconds}',
         }
 
 
 def count_request(request: Request, *, policy: str) -> Standing | None:
-    """Count one request and return the standing; raises Throttled beyond the quota.
+    """Count one request and return the standing, which may be below zero.
 
     Without Redis nobody is refused: a limit protects the service, it does not guard money.
     """
@@ -48,10 +47,7 @@ def count_request(request: Request, *, policy: str) -> Standing | None:
     except (RedisError, OSError, ValueError):
         log.warning("rate limits cannot be counted", policy=policy)
         return None
-    standing = Standing(policy, quota, window, max(0, quota - used), window - into)
-    if used > quota:
-        raise Throttled(wait=standing.reset_seconds)
-    return standing
+    return Standing(policy, quota, window, quota - used, window - into)
 
 
 def _caller(request: Request) -> str:

@@ -124,8 +124,11 @@ def _answer_framework(exc: exceptions.APIException, path: str) -> Response:
         )
         return problem_answer(body)
     code = next((_CODES[kind] for kind in type(exc).__mro__ if kind in _CODES), "REFUSED")
-    body = problem(code, exc.status_code, str(exc.detail), path=path, retryable=False)
+    wait = getattr(exc, "wait", None)
+    body = problem(code, exc.status_code, str(exc.detail), path=path, retryable=wait is not None)
     response = problem_answer(body)
+    if wait is not None:
+        response["Retry-After"] = str(int(wait))
     if header := getattr(exc, "auth_header", None):
         response["WWW-Authenticate"] = header
     return response

@@ -13,7 +13,7 @@ from fabric.accounts.services.organisations import found_organisation
 from fabric.lib.clock import utc_now
 from fabric.lib.money import format_amount, parse_amount
 
-_LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "": "Until revoked"}
+_LIFETIMES = {"30": "30 days", "90": "90 days", "365": "One year", "never": "Until revoked"}
 
 
 class SignUpForm(forms.Form):
@@ -101,9 +101,7 @@ class ApiKeyForm(forms.Form):
 
     name = forms.CharField(label="Name", max_length=80, help_text="Where it will be used.")
     project = forms.ModelChoiceField(label="Project", queryset=Project.objects.none())
-    lifetime = forms.ChoiceField(
-        label="Lives for", choices=list(_LIFETIMES.items()), initial="90", required=False
-    )
+    lifetime = forms.ChoiceField(label="Lives for", choices=list(_LIFETIMES.items()), initial="90")
     scopes = forms.MultipleChoiceField(
         label="Scopes",
         choices=[(scope, f"{scope}: {meaning}") for scope, meaning in SCOPES.items()],
@@ -120,5 +118,5 @@ class ApiKeyForm(forms.Form):
 
     def expires_at(self, now: datetime) -> datetime | None:
         """Return when the key ends, or None."""
-        days = self.cleaned_data["lifetime"]
-        return now + timedelta(days=int(days)) if days else None
+        lifetime = self.cleaned_data["lifetime"]
+        return None if lifetime == "never" else now + timedelta(days=int(lifetime))
