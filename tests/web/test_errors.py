@@ -1,6 +1,7 @@
 """Error pages: in the look, with the request id, and saying what to do."""
 
 import pytest
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpResponse
 from django.test import RequestFactory
 
@@ -22,7 +23,7 @@ def test_a_page_that_is_not_there_says_so_with_the_request_id(world: World) -> N
 def refuse(error: Exception, world: World) -> HttpResponse | None:
     request = RequestFactory().get("/orders/new/")
     request.user = world.alice
-    request.session = {}
+    request.session = SessionBase()
     middleware = RefusalPageMiddleware(lambda _: HttpResponse())
     return middleware.process_exception(request, error)
 

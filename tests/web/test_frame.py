@@ -2,6 +2,7 @@
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends.base import SessionBase
 from django.template.loader import render_to_string
 from django.test import RequestFactory
 from pytest_django import DjangoAssertNumQueries
@@ -14,7 +15,7 @@ from tests.world import World
 def draw(person: User | None, path: str = "/catalogue/") -> str:
     request = RequestFactory().get(path)
     request.user = person or AnonymousUser()
-    request.session = {}
+    request.session = SessionBase()
     return render_to_string("base.html", request=request)
 
 

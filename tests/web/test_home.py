@@ -1,5 +1,7 @@
 """The pages that belong to no single app."""
 
+from datetime import datetime
+
 import pytest
 from django.core.cache import cache
 from django.test import Client
@@ -26,7 +28,7 @@ def test_the_front_page_shows_figures_with_their_definitions(world: World) -> No
     assert "none yet" in html  # no reading was taken, which is not 0 of 0
 
 
-def test_simulated_nodes_are_left_out_of_network_figures(world: World, now: object) -> None:
+def test_simulated_nodes_are_left_out_of_network_figures(world: World, now: datetime) -> None:
     """R-A4 (page): what is simulated never swells a figure of the network."""
     for name, simulated in (("real", False), ("pretend", True)):
         Node.objects.create(
