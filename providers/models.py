@@ -239,6 +239,9 @@ class NodeBeat(models.Model):
     last_beat_at = models.DateTimeField()
     seq = models.PositiveBigIntegerField(default=0, help_text="The agent's own count of beats.")
     health = models.JSONField(default=dict)
+    workloads = models.JSONField(
+        default=list, help_text="As the agent says: [{lease, state, access, detail}]."
+    )
 
     def __str__(self) -> str:
         return f"{self.node_id} {self.last_beat_at}"
@@ -281,6 +284,7 @@ class Challenge(PublicModel):
     commitment = models.JSONField(null=True, help_text="Merkle roots, before the opening is known.")
     opening = models.JSONField(null=True, help_text="The vector and rows the server then revealed.")
     envelope = models.BinaryField(null=True, help_text="The signed answer as received.")
+    answer_key_id = models.CharField(max_length=64, blank=True, help_text="Key of the answer.")
     figures = models.JSONField(
         default=dict, help_text="Measured figures with units, by the server."
     )
