@@ -23,6 +23,8 @@ CSRF_TRUSTED_ORIGINS = [FABRIC_PUBLIC_URL]
 FABRIC_ALLOW_SIMULATED = env.bool("FABRIC_ALLOW_SIMULATED", default=False)
 FABRIC_ALLOW_UNISOLATED = env.bool("FABRIC_ALLOW_UNISOLATED", default=False)
 FABRIC_PAYMENT_STANDIN_URL = env.str("FABRIC_PAYMENT_STANDIN_URL", "")
+# Whether workloads may be looked at on loopback and private nets: a provider names the address.
+FABRIC_ALLOW_PRIVATE_ACCESS = env.bool("FABRIC_ALLOW_PRIVATE_ACCESS", default=False)
 
 STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", "")
 STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", "")

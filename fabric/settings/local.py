@@ -5,6 +5,7 @@ import os
 os.environ.setdefault("FABRIC_EMAIL_VERIFICATION", "optional")
 os.environ.setdefault("FABRIC_ALLOW_SIMULATED", "true")
 os.environ.setdefault("FABRIC_ALLOW_UNISOLATED", "true")
+os.environ.setdefault("FABRIC_ALLOW_PRIVATE_ACCESS", "true")
 os.environ.setdefault("FABRIC_SWEEP_SECONDS", "1.0")
 os.environ.setdefault("FABRIC_LOG_JSON", "false")
 os.environ.setdefault("FABRIC_ENVIRONMENT_BADGE", "Demo")
