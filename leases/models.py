@@ -9,12 +9,26 @@ from billing.models import Agreement, UsageRecord
 from fabric.accounts.models import Organisation, Project
 from fabric.lib.models import AppendOnlyModel, PublicModel
 from leases.domain.states import (
+    CHARGING,
+    WHOLE_BPS,
     BatchState,
     DisputeState,
     EndReason,
     LeaseState,
+    Outcome,
+    Side,
     StreamState,
+    WindowState,
     WitnessKind,
+    outcome_of,
+)
+from leases.domain.windows import Coverage
+from leases.querysets import (
+    DisputeQuerySet,
+    LeaseQuerySet,
+    LeaseWindowQuerySet,
+    OrderQuerySet,
+    ReadingQuerySet,
 )
 from listings.models import Listing, Revision
 from providers.models import Hold, Node, Provider, Unit
@@ -36,17 +50,26 @@ class Order(PublicModel):
     )
     accepts_interruption = models.BooleanField(default=False)
     accepts_unisolated = models.BooleanField(default=False)
+    max_seconds = models.PositiveIntegerField(help_text="The term: it ends then at the latest.")
+    idempotency_key = models.CharField(max_length=255)
+    request_hash = models.BinaryField(max_length=32, help_text="Of what was asked for by the key.")
     placed_by = models.CharField(max_length=80, help_text="Public id of a person or key.")
     placed_at = models.DateTimeField()
 
+    objects = OrderQuerySet.as_manager()
+
     class Meta:
-        ordering = ["-placed_at"]
+        ordering = ["-placed_at", "-id"]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(budget_micros__gt=0, unit_count__gt=0),
+                condition=models.Q(budget_micros__gt=0, unit_count__gt=0, max_seconds__gt=0),
                 name="an_order_funds_at_least_one_unit",
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["organisation", "idempotency_key"], name="an_order_key_is_used_once"
+            ),
         ]
+        triggers = [pgtrigger.Protect(name="an_order_is_never_edited", operation=pgtrigger.Update)]
 
     def __str__(self) -> str:
         return self.public_id
@@ -71,23 +94,74 @@ class Lease(PublicModel):
     access = models.JSONField(
         default=dict, blank=True, help_text="{interface, host, port} as confirmed from outside."
     )
-    access_token_digest = models.BinaryField(max_length=32, null=True)
+    access_shown_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the access token was shown, which happens once."
+    )
+    funded_micros = models.BigIntegerField(help_text="The order's budget and every top-up since.")
     paid_until = models.DateTimeField(null=True, blank=True)
+    low_funds_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the buyer was warned that money runs out."
+    )
     created_at = models.DateTimeField()
     ready_at = models.DateTimeField(null=True, blank=True)
+    interrupted_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when nothing is billed; null while it runs."
+    )
     ends_at = models.DateTimeField(help_text="The term's end, at the latest.")
-    stop_requested_at = models.DateTimeField(null=True, blank=True)
+    stop_requested_at = models.DateTimeField(
+        null=True, blank=True, help_text="From here on nothing is billed."
+    )
+    stopped_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the last batch was in, or given up, and units freed."
+    )
     ended_at = models.DateTimeField(null=True, blank=True)
     end_reason = models.CharField(max_length=24, choices=EndReason.choices(), blank=True)
+    due_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the sweep looks again; null when nothing is left."
+    )
+    probe_due_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the workload is next looked at from outside."
+    )
+
+    objects = LeaseQuerySet.as_manager()
 
     class Meta:
-        ordering = ["-created_at"]
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(
+                fields=["due_at"], name="leases_due", condition=models.Q(due_at__isnull=False)
+            ),
+            models.Index(
+                fields=["probe_due_at"],
+                name="leases_probe_due",
+                condition=models.Q(probe_due_at__isnull=False),
+            ),
+        ]
         constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=[state.value for state in LeaseState]),
+                name="a_lease_is_in_a_known_state",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state__in=["active", "interrupted"])
+                | models.Q(ready_at__isnull=False),
+                name="a_lease_charges_only_once_ready",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state="interrupted", interrupted_at__isnull=False)
+                | (~models.Q(state="interrupted") & models.Q(interrupted_at__isnull=True)),
+                name="a_lease_knows_since_when_it_is_interrupted",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state__in=["ending", "ended"])
+                | (models.Q(stop_requested_at__isnull=False) & ~models.Q(end_reason="")),
+                name="a_lease_ends_at_a_time_and_for_a_reason",
+            ),
             models.CheckConstraint(
                 condition=models.Q(state__in=["ended", "failed"], ended_at__isnull=False)
                 | (~models.Q(state__in=["ended", "failed"]) & models.Q(ended_at__isnull=True)),
                 name="a_lease_has_an_end_exactly_when_it_ended",
-            )
+            ),
         ]
         triggers = [
             pgtrigger.ReadOnly(
@@ -98,6 +172,11 @@ class Lease(PublicModel):
 
     def __str__(self) -> str:
         return self.public_id
+
+    @property
+    def is_charging(self) -> bool:
+        """Whether the time now running is billed."""
+        return LeaseState(self.state) in CHARGING
 
 
 class LeaseUnit(AppendOnlyModel):
@@ -135,6 +214,41 @@ class LeaseTransition(AppendOnlyModel):
         return f"{self.from_state} → {self.to_state}"
 
 
+class LeaseWindow(models.Model):
+    """A window, or part of one, whose price was reserved before it ran."""
+
+    id = models.BigAutoField(primary_key=True)
+    lease = models.ForeignKey(Lease, on_delete=models.PROTECT, related_name="windows")
+    window_index = models.BigIntegerField()
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField(help_text="Until here the money reaches; whole seconds.")
+    state = models.CharField(
+        max_length=8, choices=WindowState.choices(), default=WindowState.RESERVED
+    )
+
+    objects = LeaseWindowQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["lease", "window_index"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["lease", "window_index"], name="a_lease_covers_a_window_once"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(ends_at__gt=models.F("starts_at")),
+                name="a_reserved_window_has_a_length",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.lease_id} window {self.window_index} {self.state}"
+
+    @property
+    def coverage(self) -> Coverage:
+        """The reserved part as the rules take it."""
+        return Coverage(self.window_index, self.starts_at, self.ends_at)
+
+
 class Stream(PublicModel):
     """The chain of signed batches of one node under one agreement."""
 
@@ -143,9 +257,9 @@ class Stream(PublicModel):
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="streams")
     lease = models.OneToOneField(Lease, on_delete=models.PROTECT, related_name="stream")
     state = models.CharField(max_length=8, choices=StreamState.choices(), default=StreamState.OPEN)
-    epoch = models.PositiveIntegerField(default=0)
+    epoch = models.PositiveBigIntegerField(default=0)
     next_seq = models.PositiveBigIntegerField(default=0)
-    head = models.BinaryField(max_length=32, null=True, help_text="Digest of the last accepted.")
+    head = models.BinaryField(max_length=32, null=True, help_text="Digest of the last in place.")
 
     def __str__(self) -> str:
         return self.public_id
@@ -157,12 +271,19 @@ class Batch(PublicModel):
     PREFIX: ClassVar[str] = "bat"
 
     stream = models.ForeignKey(Stream, on_delete=models.PROTECT, related_name="batches")
-    epoch = models.PositiveIntegerField()
-    seq = models.PositiveBigIntegerField()
-    digest = models.BinaryField(max_length=32)
-    envelope = models.BinaryField()
+    epoch = models.PositiveBigIntegerField(null=True, help_text="Null where it could not be read.")
+    seq = models.PositiveBigIntegerField(null=True)
+    digest = models.BinaryField(
+        max_length=32, help_text="SHA-256 of the payload; of the envelope where none can be read."
+    )
+    envelope = models.BinaryField(help_text="As received; cut where it was far too large.")
+    size_bytes = models.PositiveIntegerField(help_text="Of the envelope as it came.")
     state = models.CharField(max_length=8, choices=BatchState.choices())
     reason = models.CharField(max_length=64, blank=True, help_text="Code of why it was refused.")
+    in_place = models.BooleanField(
+        help_text="Whether it holds its number: accepted, parked, or refused for what it says "
+        "but sound as a link, so that the chain goes on unbroken."
+    )
     received_at = models.DateTimeField()
 
     class Meta:
@@ -171,14 +292,18 @@ class Batch(PublicModel):
         constraints = [
             models.UniqueConstraint(
                 fields=["stream", "epoch", "seq"],
-                condition=~models.Q(state="refused"),
+                condition=models.Q(in_place=True),
                 name="a_sequence_number_carries_one_batch",
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(state="refused") | ~models.Q(reason=""),
+                name="a_batch_is_refused_for_a_reason",
             ),
             models.UniqueConstraint(fields=["stream", "digest"], name="a_batch_is_stored_once"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.epoch}/{self.seq}"
+        return "unreadable" if self.epoch is None else f"{self.epoch}/{self.seq}"
 
 
 class Reading(PublicModel, AppendOnlyModel):
@@ -187,11 +312,24 @@ class Reading(PublicModel, AppendOnlyModel):
     PREFIX: ClassVar[str] = "rdg"
 
     lease = models.ForeignKey(Lease, on_delete=models.PROTECT, related_name="readings")
-    batch = models.ForeignKey(Batch, on_delete=models.PROTECT, related_name="readings")
+    batch = models.ForeignKey(
+        Batch,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="readings",
+        help_text="Null for a window that nobody metered: an explicit zero, never a gap.",
+    )
     window_index = models.BigIntegerField()
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField()
-    ready_seconds = models.PositiveIntegerField()
+    claimed_seconds = models.PositiveIntegerField(help_text="Ready seconds as the meter says.")
+    witnessed_seconds = models.PositiveIntegerField(
+        null=True, help_text="As seen from outside; null when nobody looked."
+    )
+    ready_seconds = models.PositiveIntegerField(help_text="Seconds billed: the lowest bound.")
+    caps = models.JSONField(
+        default=list, help_text="[{rule, seconds}]: each bound that lowered the claim."
+    )
     observed = models.JSONField(help_text="field → value, in the unit the promise's schema names.")
     conformity = models.JSONField(
         help_text="[{field, promised, observed, unit, verdict, tolerance, rule}]"
@@ -202,12 +340,18 @@ class Reading(PublicModel, AppendOnlyModel):
     )
     received_at = models.DateTimeField()
 
+    objects = ReadingQuerySet.as_manager()
+
     class Meta(AppendOnlyModel.Meta):
         ordering = ["lease", "window_index"]
         constraints = [
             models.UniqueConstraint(
                 fields=["lease", "window_index"], name="a_window_has_one_reading"
-            )
+            ),
+            models.CheckConstraint(
+                condition=models.Q(ready_seconds__lte=models.F("claimed_seconds")),
+                name="no_more_is_billed_than_the_meter_claims",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -226,6 +370,7 @@ class WitnessReading(AppendOnlyModel):
 
     class Meta(AppendOnlyModel.Meta):
         ordering = ["lease", "window_index", "id"]
+        indexes = [models.Index(fields=["lease", "window_index"], name="witness_window")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.window_index}"
@@ -238,9 +383,7 @@ class Dispute(PublicModel):
 
     lease = models.ForeignKey(Lease, on_delete=models.PROTECT, related_name="disputes")
     reading = models.OneToOneField(Reading, on_delete=models.PROTECT, related_name="dispute")
-    opened_side = models.CharField(
-        max_length=8, choices=[("buyer", "buyer"), ("provider", "provider")]
-    )
+    opened_side = models.CharField(max_length=8, choices=Side.choices())
     opened_by = models.CharField(max_length=80)
     statement = models.TextField()
     state = models.CharField(
@@ -252,14 +395,27 @@ class Dispute(PublicModel):
     opened_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True, blank=True)
 
+    objects = DisputeQuerySet.as_manager()
+
     class Meta:
-        ordering = ["-opened_at"]
+        ordering = ["-opened_at", "-id"]
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(stands_bps__isnull=True) | models.Q(stands_bps__lte=10_000),
+                condition=models.Q(stands_bps__isnull=True) | models.Q(stands_bps__lte=WHOLE_BPS),
                 name="a_ruling_stands_between_nothing_and_all",
-            )
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state="open", closed_at__isnull=True, stands_bps__isnull=True)
+                | models.Q(state="ruled", closed_at__isnull=False, stands_bps__isnull=False)
+                | models.Q(state="withdrawn", closed_at__isnull=False, stands_bps__isnull=True),
+                name="a_dispute_is_open_or_closed_with_its_outcome",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.public_id
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What became of the claim, or None while it is open."""
+        return outcome_of(DisputeState(self.state), self.stands_bps)
