@@ -11,7 +11,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 # Every sweep looks for due rows and is safe beside itself; one line each.
-SWEEPS = ("listings.sweep_checks_task",)
+SWEEPS = ("listings.sweep_checks_task", "leases.sweep_task", "leases.probe_task")
 
 
 @app.on_after_configure.connect
