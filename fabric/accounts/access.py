@@ -130,6 +130,8 @@ def signed_in(
             patch_cache_control(response, private=True, no_store=True)
         return response
 
+    # Other decorators keep this mark, so that the table of access can read it off any page.
+    guarded.needs_sign_in = True  # type: ignore[attr-defined]
     return guarded
 
 

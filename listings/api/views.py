@@ -38,6 +38,7 @@ class ListingList(ApiView):
     """The catalogue."""
 
     scopes = {"get": "catalogue:read", "post": "provider:write"}
+    rights = {"post": Right.PROVIDE}
     idempotency = "required"
     is_public = True
     allows_validate_only = True
@@ -105,6 +106,7 @@ class ListingDetail(ApiView):
     """One listing."""
 
     scopes = {"get": "catalogue:read", "put": "provider:write"}
+    rights = {"put": Right.PROVIDE}
     is_public = True
     allows_validate_only = True
 

@@ -162,8 +162,10 @@ class ApiView(APIView):
         scope = self.scopes.get(method)
         if isinstance(request.auth, ApiKey) and scope and scope not in request.auth.scopes:
             raise ScopeMissing(f"This key lacks the scope {scope}.", metadata={"scope": scope})
-        if method in self.scopes and not self.is_public:
-            self.actor.require(self.rights.get(method, Right.SEE))
+        if method in self.scopes and not (self.is_public and request.method in _SAFE):
+            # Writing that declares no right is for owners and admins until it does.
+            default = Right.SEE if request.method in _SAFE else Right.MANAGE_MEMBERS
+            self.actor.require(self.rights.get(method, default))
 
     def check_throttles(self, request: Request) -> None:
         """Count this request against the caller's limit."""
