@@ -1,16 +1,13 @@
 """The address space: pages, the API for programs, the API for agents, the back office."""
 
-from allauth.account.decorators import secure_admin_login
-from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, register_converter
 
 from fabric.api.docs import list_errors, show_error, show_reference
+from fabric.backoffice.site import operator_site
 from fabric.lib.converters import PublicIdConverter
 from fabric.web.health import metrics, show_liveness, show_readiness
 
 register_converter(PublicIdConverter, "pid")
-# Operators sign in by the same door as everyone, so that their second factor is asked for.
-admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/live/", show_liveness, name="liveness"),
@@ -22,7 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("fabric.api.urls")),
     path("agent/v1/", include("fabric.agent_api.urls")),
     path("webhooks/", include("billing.webhooks.urls")),
-    path("operator/", admin.site.urls),
+    path("operator/", operator_site.urls),
     path("accounts/", include("allauth.urls")),
     path("", include("fabric.web.urls")),
 ]

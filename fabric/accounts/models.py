@@ -62,6 +62,14 @@ class User(PublicModel, AbstractUser):
     def __str__(self) -> str:
         return self.name or self.email
 
+    def get_full_name(self) -> str:
+        """Return the name; there are no first and last ones."""
+        return self.name
+
+    def get_short_name(self) -> str:
+        """Return the name."""
+        return self.name
+
 
 class Organisation(PublicModel):
     """A legal party: buys, provides, or both. Every tenant-owned row names one."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from environs import Env
 
+from fabric.settings.backoffice import build_unfold
 from fabric.settings.logging import build_logging
 
 env = Env()
@@ -34,7 +35,7 @@ FABRIC_ENVIRONMENT_BADGE = env.str("FABRIC_ENVIRONMENT_BADGE", "")
 FABRIC_SWEEP_SECONDS = env.float("FABRIC_SWEEP_SECONDS", 10.0)
 
 INSTALLED_APPS = [
-    "unfold",
+    "unfold.apps.BasicAppConfig",  # without taking over Django's own site; ours is OperatorSite
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -63,6 +64,7 @@ INSTALLED_APPS = [
     "billing",
     "leases",
     "workloads",
+    "fabric.backoffice.apps.BackofficeConfig",
 ]
 
 MIDDLEWARE = [
@@ -99,7 +101,10 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "fabric.web.frame.frame",
             ],
-            "libraries": {"fabric_ui": "fabric.web.templatetags.fabric_ui"},
+            "libraries": {
+                "fabric_ui": "fabric.web.templatetags.fabric_ui",
+                "operator_ui": "fabric.backoffice.templatetags.operator_ui",
+            },
         },
     }
 ]
@@ -185,6 +190,9 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": [NONE],
     }
 }
+# Whether operators must have a second factor to enter the back office.
+FABRIC_OPERATOR_MFA = env.bool("FABRIC_OPERATOR_MFA", default=True)
+UNFOLD = build_unfold()
 FABRIC_OPERATOR_POLICY = {
     "script-src": [SELF, UNSAFE_EVAL, UNSAFE_INLINE],
     "style-src": [SELF, UNSAFE_INLINE],

@@ -9,6 +9,7 @@ os.environ.setdefault("DATABASE_URL", "postgres://postgres@127.0.0.1:5432/fabric
 os.environ.setdefault("REDIS_URL", "redis://127.0.0.1:6379/0")
 os.environ.setdefault("FABRIC_EMAIL_VERIFICATION", "optional")
 os.environ.setdefault("FABRIC_ALLOW_SIMULATED", "true")
+os.environ.setdefault("FABRIC_OPERATOR_MFA", "false")
 os.environ.setdefault("FABRIC_ALLOW_UNISOLATED", "true")
 os.environ.setdefault("FABRIC_ALLOW_PRIVATE_ACCESS", "true")
 os.environ.setdefault("FABRIC_SWEEP_SECONDS", "1.0")

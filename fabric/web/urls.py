@@ -6,6 +6,7 @@ from fabric.web import search, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.show_home, name="home"),
+    path("favicon.ico", views.show_icon),
     path("search/", search.show_search, name="search"),
     path("preferences/theme/", views.set_theme, name="set-theme"),
     path("", include("fabric.accounts.web.urls")),

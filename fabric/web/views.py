@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.templatetags.static import static
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
@@ -17,6 +18,12 @@ def show_home(request: HttpRequest) -> HttpResponse:
     """Say what this is, with the network's figures as the database has them now."""
     figures = read_network_figures(now=utc_now())
     return render(request, "web/home.html", {"figures": figures})
+
+
+@require_GET
+def show_icon(request: HttpRequest) -> HttpResponse:
+    """Lead browsers that ask for the icon by its old name to the one we have."""
+    return redirect(static("fabric/icon.svg"))
 
 
 @require_POST

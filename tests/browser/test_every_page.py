@@ -1,5 +1,8 @@
 """Every page in both themes and both widths: no barrier, no complaint, nothing sticking out."""
 
+import os
+import re
+
 import pytest
 from playwright.sync_api import Browser
 
@@ -7,7 +10,8 @@ from tests.browser.harness import SIZES, THEMES, open_window
 from tests.browser.tour import plan_tour
 from tests.world import World
 
-pytestmark = pytest.mark.e2e
+# Pages of allauth and of the back office read variables that are not always there.
+pytestmark = [pytest.mark.e2e, pytest.mark.ignore_template_errors]
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -17,7 +21,10 @@ def test_every_page_is_free_of_barriers(
 ) -> None:
     """R-E4 (page): axe-core, the console and the content policy find nothing on any page."""
     barriers: list[str] = []
+    only = re.compile(os.environ.get("FABRIC_TOUR", ""))
     for stop in plan_tour(world):
+        if not only.search(stop.name):
+            continue
         with open_window(browser, live_server_url, theme=theme, size=size) as visitor:
             if stop.person:
                 visitor.sign_in(getattr(world, stop.person))

@@ -24,4 +24,8 @@ def plan_tour(world: World) -> list[Stop]:
         Stop("sign-up", "/accounts/signup/"),
         Stop("not-found", "/no/such/page/", status=404),
         Stop("dashboard", "/", "alice"),
+        Stop("operator-desk", "/operator/", "olga"),
+        Stop("operator-trial-balance", "/operator/billing/account/trial-balance/", "olga"),
+        Stop("operator-people", "/operator/accounts/user/", "olga"),
+        Stop("operator-node", "/operator/providers/hardwareclass/host-cpu/change/", "olga"),
     ]
