@@ -427,6 +427,17 @@ class Reservation(models.Model):
         return f"{self.agreement_id} window {self.window_index}"
 
 
+class PaymentCustomer(models.Model):
+    """The card processor's name for an organisation, made at its first top-up."""
+
+    organisation = models.OneToOneField(Organisation, on_delete=models.PROTECT, primary_key=True)
+    customer_id = models.CharField(max_length=120, unique=True)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.customer_id
+
+
 class TopUp(PublicModel):
     """A card payment into a wallet; credited once, however often Stripe tells of it."""
 
@@ -440,6 +451,9 @@ class TopUp(PublicModel):
     checkout_session = models.CharField(max_length=120, unique=True, null=True, blank=True)
     payment_intent = models.CharField(max_length=120, unique=True, null=True, blank=True)
     checkout_url = models.TextField(blank=True)
+    request_key = models.CharField(
+        max_length=64, blank=True, help_text="Digest of the caller's idempotency key, if any."
+    )
     created_by = models.CharField(max_length=80)
     created_at = models.DateTimeField()
     paid_at = models.DateTimeField(null=True, blank=True)
@@ -456,6 +470,11 @@ class TopUp(PublicModel):
                 condition=~models.Q(state="paid")
                 | models.Q(paid_at__isnull=False, payment_intent__isnull=False),
                 name="a_paid_top_up_names_its_payment",
+            ),
+            models.UniqueConstraint(
+                fields=["organisation", "request_key"],
+                condition=~models.Q(request_key=""),
+                name="a_request_starts_one_top_up",
             ),
         ]
         triggers = [

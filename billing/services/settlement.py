@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import DataError, IntegrityError, transaction
+from django.db.models import Min
 
 from billing.domain.accounts import AccountKind, earned_code, fee_code, shard_of
 from billing.domain.lines import split_amount
@@ -50,6 +51,12 @@ def settle_due(*, now: datetime, limit: int = CHUNK) -> int:
     run.quarantined = UsageRecord.objects.filter(settlement=run, state=UsageState.PENDING).count()
     run.save(update_fields=["settled", "quarantined"])
     return settled
+
+
+def longest_wait_seconds(*, now: datetime) -> int:
+    """Return for how long the oldest due line has been waiting; the sweep's alarm."""
+    oldest = UsageRecord.objects.due(now).aggregate(oldest=Min("disputable_until"))["oldest"]
+    return int((now - oldest).total_seconds()) if oldest else 0
 
 
 def book_records(records: Sequence[UsageRecord], *, now: datetime) -> None:

@@ -1,0 +1,1 @@
+"""A stand-in for Stripe on loopback: a process of its own with state, for demos and tests only."""
