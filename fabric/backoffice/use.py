@@ -1,9 +1,16 @@
 """Orders, leases, streams, readings and disputes; a dispute is ruled on from here."""
 
 from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+from unfold.decorators import action
 
+from fabric.backoffice import rulings
 from fabric.backoffice.records import RecordAdmin
 from fabric.backoffice.site import operator_site
+from leases.domain.states import DisputeState
 from leases.models import (
     Batch,
     Dispute,
@@ -101,7 +108,7 @@ class WitnessReadingAdmin(RecordAdmin):
 
 @admin.register(Dispute, site=operator_site)
 class DisputeAdmin(RecordAdmin):
-    """Claims that a reading is wrong."""
+    """Claims that a reading is wrong, and the operator's ruling."""
 
     list_display = (
         "public_id",
@@ -115,3 +122,23 @@ class DisputeAdmin(RecordAdmin):
     list_filter = ("state", "opened_side")
     list_select_related = ("lease",)
     search_fields = ("statement", "ruling", "opened_by")
+    actions_detail = ("go_to_ruling",)
+
+    @action(description="Rule on this dispute", url_path="to-ruling", permissions=["go_to_ruling"])
+    def go_to_ruling(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Lead to the form that decides the dispute."""
+        return redirect(reverse("admin:leases_dispute_rule", args=[object_id]))
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the ruling's own page."""
+        view = self.admin_site.admin_view(rulings.rule_on_dispute)
+        return [
+            path("<uuid:key>/rule/", view, name="leases_dispute_rule"),
+            *super().get_urls(),
+        ]
+
+    def has_go_to_ruling_permission(
+        self, request: HttpRequest, object_id: Model | str | None = None
+    ) -> bool:
+        """Offer the ruling only while the dispute is open."""
+        return Dispute.objects.filter(pk=object_id, state=DisputeState.OPEN).exists()
