@@ -8,7 +8,7 @@ from fabric.accounts.domain.actors import Actor
 from fabric.lib.errors import NotVisible
 from fabric.lib.models import PublicModel
 from leases.domain.states import Side
-from leases.models import Dispute, Lease, Order, Reading
+from leases.models import Batch, Dispute, Lease, Order, Reading
 
 Row = TypeVar("Row", bound=PublicModel)
 
@@ -31,6 +31,11 @@ def access_reading(*, actor: Actor, public_id: str) -> Reading:
         "lease__provider", "lease__agreement", "usage_record", "batch"
     )
     return _one(rows, Reading, public_id)
+
+
+def access_batch(*, actor: Actor, public_id: str) -> Batch:
+    """Return the batch with this public id, or raise NotVisible."""
+    return _one(Batch.objects.visible_to(actor), Batch, public_id)
 
 
 def access_dispute(*, actor: Actor, public_id: str) -> Dispute:

@@ -24,6 +24,7 @@ from leases.domain.states import (
 )
 from leases.domain.windows import Coverage
 from leases.querysets import (
+    BatchQuerySet,
     DisputeQuerySet,
     LeaseQuerySet,
     LeaseWindowQuerySet,
@@ -285,6 +286,8 @@ class Batch(PublicModel):
         "but sound as a link, so that the chain goes on unbroken."
     )
     received_at = models.DateTimeField()
+
+    objects = BatchQuerySet.as_manager()
 
     class Meta:
         ordering = ["stream", "epoch", "seq", "received_at"]

@@ -12,6 +12,7 @@ from leases.domain.states import LIVE, DisputeState, LeaseState, WindowState
 
 if TYPE_CHECKING:
     from leases.models import (  # noqa: F401 - named in strings that ruff does not read
+        Batch,
         Dispute,
         Lease,
         LeaseWindow,
@@ -110,6 +111,12 @@ class LeaseWindowQuerySet(models.QuerySet["LeaseWindow"]):
     def reserved(self) -> Self:
         """Return the windows whose price is reserved and that have no reading yet."""
         return self.filter(state=WindowState.RESERVED)
+
+
+class BatchQuerySet(PartyQuerySet["Batch"]):
+    """Signed batches, accepted or not."""
+
+    lease_path = "stream__lease__"
 
 
 class ReadingQuerySet(PartyQuerySet["Reading"]):

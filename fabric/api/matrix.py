@@ -31,12 +31,20 @@ class Row:
     path: str
     scope: str
     right: Right | None
-    """None where everybody may, with or without a key."""
+    """None where everybody may, with or without a key, or where only operators may."""
     idempotency: str
+    is_for_operators: bool = False
 
     def allows(self, role: Role) -> bool:
         """Return whether this role may, given the scope."""
+        if self.is_for_operators:
+            return False
         return self.right is None or self.right in rights_of(role)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody may, with or without a key."""
+        return self.right is None and not self.is_for_operators
 
 
 @dataclass(frozen=True)
@@ -99,9 +107,11 @@ def write_matrix() -> str:
     for row in read_rows():
         may = " | ".join("yes" if row.allows(role) else "no" for role in roles)
         right = row.right.value if row.right else "none"
+        if row.is_for_operators:
+            right = "operator"
         lines.append(
             f"| `{row.operation}` | `{row.method} {row.path}` | `{row.scope}` | {right} | {may} "
-            f"| {'yes' if row.right is None else 'no'} | {row.idempotency} |"
+            f"| {'yes' if row.is_open else 'no'} | {row.idempotency} |"
         )
     lines += ["", "## Pages", "", "| Path | View | Who |", "|---|---|---|"]
     lines += [
@@ -122,8 +132,12 @@ def _rows_of(path: str, pattern: URLPattern, named: dict[tuple[str, str], str]) 
         scope = view.scopes.get(method, "")
         right = view.rights.get(method, Right.SEE if method == "get" else None)
         is_open = view.is_public and method == "get"
-        if operation is None or scope not in SCOPES or (right is None and not is_open):
-            raise RowMissing(f"{method.upper()} {path}: name its operation, scope and right")
+        if view.is_for_operators:
+            right = None
+        elif right is None and not is_open:
+            raise RowMissing(f"{method.upper()} {path}: name its right")
+        if operation is None or scope not in SCOPES:
+            raise RowMissing(f"{method.upper()} {path}: name its operation and scope")
         repeats = view.idempotency if method == "post" else "optional"
         yield Row(
             operation,
@@ -132,6 +146,7 @@ def _rows_of(path: str, pattern: URLPattern, named: dict[tuple[str, str], str]) 
             scope,
             None if is_open else right,
             "no effect" if method == "get" else repeats,
+            view.is_for_operators,
         )
 
 

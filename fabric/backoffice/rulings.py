@@ -152,7 +152,7 @@ def _show(
         "dispute": dispute,
         "reading": reading,
         "record": reading.usage_record,
-        "batch_digest": bytes(reading.batch.digest).hex(),
+        "batch_digest": bytes(reading.batch.digest).hex() if reading.batch else "",
         "witnesses": WitnessReading.objects.filter(
             lease=dispute.lease_id, window_index=reading.window_index
         ),

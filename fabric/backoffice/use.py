@@ -16,6 +16,7 @@ from leases.models import (
     Dispute,
     Lease,
     LeaseTransition,
+    LeaseWindow,
     Order,
     Reading,
     Stream,
@@ -57,7 +58,6 @@ class LeaseAdmin(RecordAdmin):
     list_filter = ("state", "end_reason", "isolation")
     list_select_related = ("organisation", "provider", "node")
     search_fields = ("organisation__name", "provider__name", "node__name")
-    hidden_fields = ("access_token_digest", "access_token")
 
 
 @admin.register(LeaseTransition, site=operator_site)
@@ -68,6 +68,15 @@ class LeaseTransitionAdmin(RecordAdmin):
     list_filter = ("to_state",)
     list_select_related = ("lease",)
     search_fields = ("actor", "reason")
+
+
+@admin.register(LeaseWindow, site=operator_site)
+class LeaseWindowAdmin(RecordAdmin):
+    """Windows, or parts of them, whose price was reserved before they ran."""
+
+    list_display = ("lease", "window_index", "starts_at", "ends_at", "state")
+    list_filter = ("state",)
+    list_select_related = ("lease",)
 
 
 @admin.register(Stream, site=operator_site)
@@ -141,4 +150,5 @@ class DisputeAdmin(RecordAdmin):
         self, request: HttpRequest, object_id: Model | str | None = None
     ) -> bool:
         """Offer the ruling only while the dispute is open."""
-        return Dispute.objects.filter(pk=object_id, state=DisputeState.OPEN).exists()
+        key = object_id.pk if isinstance(object_id, Model) else object_id
+        return key is not None and Dispute.objects.filter(pk=key, state=DisputeState.OPEN).exists()

@@ -88,6 +88,8 @@ class ApiView(APIView):
     """Whether answers hold a secret shown once; a stored answer is then encrypted."""
     is_transactional: ClassVar[bool] = True
     """False only where the service calls out over the network and is idempotent by itself."""
+    is_for_operators: ClassVar[bool] = False
+    """Whether only operators of the exchange may call this, whatever their organisation."""
     is_public: ClassVar[bool] = False
     """Whether reading needs no key."""
     allows_validate_only: ClassVar[bool] = False
@@ -162,7 +164,9 @@ class ApiView(APIView):
         scope = self.scopes.get(method)
         if isinstance(request.auth, ApiKey) and scope and scope not in request.auth.scopes:
             raise ScopeMissing(f"This key lacks the scope {scope}.", metadata={"scope": scope})
-        if method in self.scopes and not (self.is_public and request.method in _SAFE):
+        if self.is_for_operators:
+            self.actor.require_operator()
+        elif method in self.scopes and not (self.is_public and request.method in _SAFE):
             # Writing that declares no right is for owners and admins until it does.
             default = Right.SEE if request.method in _SAFE else Right.MANAGE_MEMBERS
             self.actor.require(self.rights.get(method, default))
