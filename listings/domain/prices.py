@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from fabric.lib.money import format_amount
+
 GOPS_PER_PETA = 1_000_000  # 1,000 TOPS, the unit in which measured compute is priced
 
 
@@ -15,6 +17,11 @@ class NormalisedPrice:
     per_hour: int
     per_gib_hour: int | None
     per_peta_hour: int | None
+
+    @property
+    def per_gib_hour_text(self) -> str:
+        """The price per GiB-hour with four places, cut and never rounded up."""
+        return format_amount((self.per_gib_hour or 0) // 100 * 100, decimals=4)
 
 
 def normalise(

@@ -10,7 +10,6 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_GET
 
 from fabric.lib.clock import utc_now
-from fabric.lib.money import format_amount
 from listings.domain.kinds import find_kind
 from listings.domain.prices import NormalisedPrice, normalise
 from listings.filters import DEFAULT_SORT, SORTS, ListingFilter, sorted_by
@@ -53,11 +52,6 @@ class Row:
     def promised_gops(self) -> float | None:
         """The compute that is promised, or None where the listing promises none."""
         return self.promise.get("compute_gops")
-
-    @property
-    def per_gib_hour(self) -> str:
-        """The price per GiB-hour with the four places of its column."""
-        return format_amount((self.price.per_gib_hour or 0) // 100 * 100, decimals=4)
 
     @property
     def peer_bandwidth(self) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from django import forms
+from django.forms.utils import ErrorDict
 
 from fabric.lib.errors import DomainError, InvalidInput
 from fabric.lib.money import MICROS, format_amount
@@ -82,9 +83,10 @@ class ListingForm(forms.Form):
         """Return the price's input."""
         return self[_AMOUNT]
 
-    def clean(self) -> dict[str, Any]:
-        """Leave judging to the body's reader."""
-        return super().clean() or {}
+    def full_clean(self) -> None:
+        """Judge nothing here: the body's reader does, and `refuse` brings back what it said."""
+        self._errors = ErrorDict(renderer=self.renderer)
+        self.cleaned_data: dict[str, Any] = {}
 
     def _price_words(self) -> str:
         return f"dollars from 0.000001 to {format_amount(self.kind.price.max_micros)}"
@@ -113,7 +115,7 @@ def _input(name: str, spec: FieldSpec) -> forms.Field:
         if spec.type in {ValueType.INTEGER, ValueType.NUMBER}:
             is_whole = spec.type is ValueType.INTEGER
             field.widget.attrs["inputmode"] = "numeric" if is_whole else "decimal"
-    field.required = False  # The body's reader says what is missing, in its own words.
+    field.required = spec.required and spec.type is not ValueType.FLAG
     field.help_text = "" if spec.type in {ValueType.CHOICE, ValueType.FLAG} else spec.accepted
     if name == _AMOUNT:
         field.label, field.help_text = f"{spec.label}, $", "A plain amount such as 2.40"

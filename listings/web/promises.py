@@ -46,6 +46,11 @@ class PromiseTable:
     checked_at: datetime | None
 
     @property
+    def sources(self) -> list[str]:
+        """The public ids of the records that the measured values come from."""
+        return sorted({row.source for row in self.rows if row.source})
+
+    @property
     def broken(self) -> list[PromiseRow]:
         """The fields that were not found kept."""
         return [row for row in self.rows if not row.kept]

@@ -4,22 +4,14 @@ import hashlib
 from datetime import datetime, timedelta
 from typing import Any
 
+from listings.domain.kinds import find_kind
 from listings.models import Listing
 from listings.services import checks, publishing
 from providers.models import Challenge, Device, HardwareReport, Node, Provider, Unit
 from tests.listings.bodies import BODY
 from tests.world import World
 
-UNITS = {
-    "memory_mib": "MiB",
-    "system_memory_mib": "MiB",
-    "disk_gib": "GiB",
-    "disk_read_mb_s": "MB/s",
-    "disk_write_mb_s": "MB/s",
-    "compute_gops": "GOPS",
-    "memory_bandwidth_gb_s": "GB/s",
-    "peer_bandwidth_gb_s": "GB/s",
-}
+UNITS = {spec.name: spec.unit for spec in find_kind("accelerator").fields}
 BY_CHALLENGE = {"memory_mib", "compute_gops", "memory_bandwidth_gb_s"}
 
 
@@ -27,7 +19,7 @@ def facts_of(promise: dict[str, Any], **changes: Any) -> dict[str, dict[str, Any
     """Return the facts of a machine that keeps `promise`, but for `changes`."""
     shown = {**promise, **changes}
     return {
-        field: {"value": value, "unit": UNITS.get(field, ""), "method": f"how {field} was found"}
+        field: {"value": value, "unit": UNITS[field], "method": f"how {field} was found"}
         for field, value in shown.items()
         if value is not None
     }

@@ -41,7 +41,7 @@ def test_promise_measurement_verdict_and_method_stand_side_by_side(
     assert rows["compute_gops"].method == "how compute_gops was found"
     assert rows["compute_gops"].source.startswith("chl_")
     assert response.context["table"].outcome == "17 fields: 17 met"
-    for shown in ("20.5", "21.25", "how compute_gops was found", "Example CPU @ 2.10GHz"):
+    for shown in ("20.5", "21.25", "How compute_gops was found", "Example CPU @ 2.10GHz"):
         assert shown in text
     assert text.count('class="gauge met"') == 17
     assert bytes(listing.revisions.get().digest).hex() in text

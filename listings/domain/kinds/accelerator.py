@@ -34,7 +34,7 @@ _ACCELERATOR_LINE = (
 
 _MEMORY_LINE = (
     FieldSpec(
-        "memory_mib", "Memory per accelerator, allocatable", ValueType.INTEGER, line=2,
+        "memory_mib", "Memory, allocatable", ValueType.INTEGER, line=2,
         unit="MiB", required=True, low=256, high=16_777_216, direction=Direction.HIGHER,
         tolerance_bps=100, method="Filled, mixed and read back under a nonce",
     ),
