@@ -12,7 +12,8 @@ from django.db.models import F
 from billing.models import StripeEvent
 from billing.services import topups
 from billing.stripe_gateway import WebhookEvent
-from fabric.accounts.domain.actors import EXCHANGE
+from fabric.accounts.domain.actors import EXCHANGE, Actor
+from fabric.journal.services.audit import record_audit
 from fabric.journal.services.events import record_event
 from fabric.lib.hints import hint_task
 
@@ -74,6 +75,30 @@ def process_event(*, event_id: str, now: datetime) -> bool:
         raise
     StripeEvent.objects.filter(pk=event_id).update(processed_at=now, failure="")
     return True
+
+
+@transaction.atomic
+def replay_event(*, actor: Actor, event: StripeEvent, now: datetime) -> StripeEvent:
+    """Have an event worked off again, also one that is done: what it pays for is credited once.
+
+    For an operator who has put right why it failed, or who doubts that it was.
+    """
+    actor.require_operator()
+    before = {"processed": event.processed_at is not None, "failure": event.failure[:200]}
+    StripeEvent.objects.filter(pk=event.pk).update(
+        processed_at=None, next_attempt_at=now, failure=""
+    )
+    event.refresh_from_db()
+    record_audit(
+        actor=actor.id,
+        action="payment_event.was_replayed",
+        subject=event.pk[:40],
+        before=before,
+        after={"processed": False},
+        now=now,
+    )
+    hint_task("billing.process_stripe_event_task", event.pk)
+    return event
 
 
 def _apply(event: StripeEvent, now: datetime) -> None:

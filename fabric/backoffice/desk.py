@@ -117,6 +117,9 @@ def read_desk(*, now: datetime) -> Desk:
     failed = StripeEvent.objects.filter(processed_at__isnull=True).aggregate(
         n=Count("pk", filter=~Q(failure="")), oldest=Min("received_at", filter=~Q(failure=""))
     )
+    aside = UsageRecord.objects.filter(quarantined_at__isnull=False).aggregate(
+        n=Count("pk"), oldest=Min("quarantined_at")
+    )
     held = Node.objects.filter(state__in=[NodeState.HELD_BACK, NodeState.FENCED]).count()
     streams = Stream.objects.filter(state=StreamState.HELD).count()
     place = "/operator/"
@@ -134,6 +137,12 @@ def read_desk(*, now: datetime) -> Desk:
                 overdue["n"],
                 overdue["oldest"],
                 f"{place}billing/usagerecord/?state__exact=pending",
+            ),
+            Queue(
+                "Lines set aside because settling them failed",
+                aside["n"],
+                aside["oldest"],
+                f"{place}billing/usagerecord/?quarantined_at__isempty=0",
             ),
             Queue(
                 "Stripe events that failed",

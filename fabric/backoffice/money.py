@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path, reverse
@@ -20,6 +21,8 @@ from billing.models import (
     Transfer,
     UsageRecord,
 )
+from billing.services import inbox
+from fabric.accounts.access import actor_for
 from fabric.backoffice.desk import read_trial_balance
 from fabric.backoffice.figures import money
 from fabric.backoffice.records import RecordAdmin
@@ -167,7 +170,7 @@ class UsageRecordAdmin(RecordAdmin):
         "disputable_until",
         "settled_at",
     )
-    list_filter = ("state",)
+    list_filter = ("state", ("quarantined_at", admin.EmptyFieldListFilter))
     list_select_related = ("agreement",)
 
 
@@ -183,8 +186,17 @@ class TopUpAdmin(RecordAdmin):
 
 @admin.register(StripeEvent, site=operator_site)
 class StripeEventAdmin(RecordAdmin):
-    """Verified webhooks; one that failed can be worked off again."""
+    """Verified webhooks; one that failed, or is doubted, can be worked off again."""
 
-    list_display = ("id", "kind", "received_at", "processed_at", "failure")
-    list_filter = ("kind",)
+    list_display = ("id", "kind", "received_at", "processed_at", "attempts", "failure")
+    list_filter = ("kind", ("processed_at", admin.EmptyFieldListFilter))
     search_fields = ("id", "kind")
+    actions = ("replay",)
+
+    @admin.action(description="Work off again")
+    def replay(self, request: HttpRequest, queryset: QuerySet[StripeEvent]) -> None:
+        """Hand the chosen events back to the inbox; a payment is credited once all the same."""
+        actor, now = actor_for(request), utc_now()
+        for event in queryset:
+            inbox.replay_event(actor=actor, event=event, now=now)
+        messages.success(request, f"{len(queryset)} event(s) will be worked off again.")

@@ -1,7 +1,6 @@
 """Orders, leases, streams, readings and disputes; a dispute is ruled on from here."""
 
 from django.contrib import admin
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
@@ -146,9 +145,6 @@ class DisputeAdmin(RecordAdmin):
             *super().get_urls(),
         ]
 
-    def has_go_to_ruling_permission(
-        self, request: HttpRequest, object_id: Model | str | None = None
-    ) -> bool:
+    def has_go_to_ruling_permission(self, request: HttpRequest, object_id: str = "") -> bool:
         """Offer the ruling only while the dispute is open."""
-        key = object_id.pk if isinstance(object_id, Model) else object_id
-        return key is not None and Dispute.objects.filter(pk=key, state=DisputeState.OPEN).exists()
+        return Dispute.objects.filter(pk=object_id, state=DisputeState.OPEN).exists()
