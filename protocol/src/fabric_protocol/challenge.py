@@ -345,16 +345,20 @@ def trusted_timings(claimed: Any, *, commit_seconds: float) -> dict[str, float]:
 
 
 def figures(parameters: Parameters, timings: dict[str, float]) -> dict[str, dict[str, Any]]:
-    """Return what the work shows, as facts: rates over trusted timings, and memory held at once."""
+    """Return what the work shows of one device, as facts: rates over trusted timings.
+
+    All devices of a node work at the same time, each on its own share; the slowest sets the time.
+    """
+    share = len(parameters.devices)
     how = "challenge work over the time from nonce to commitment"
     return {
         "compute_gops": {
-            "value": round(parameters.operations / timings["product_seconds"] / 1e9, 3),
+            "value": round(parameters.operations / share / timings["product_seconds"] / 1e9, 3),
             "unit": "GOPS",
             "method": f"exact integer matrix product, {how}",
         },
         "memory_bandwidth_gb_s": {
-            "value": round(parameters.bytes_touched / timings["memory_seconds"] / 1e9, 3),
+            "value": round(parameters.bytes_touched / share / timings["memory_seconds"] / 1e9, 3),
             "unit": "GB/s",
             "method": f"fill, mixing and hashing of the promised memory, {how}",
         },

@@ -1,0 +1,1 @@
+"""From readiness seen to signed batches that survive anything, and their receipts."""
