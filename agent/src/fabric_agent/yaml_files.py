@@ -42,52 +42,45 @@ def load_yaml(text: str) -> dict[str, Any]:
     if len(text.encode()) > MAX_BYTES:
         raise ConfigProblem("FILE_TOO_LARGE", f"at most {MAX_BYTES} bytes are read")
     try:
-        _refuse_aliases(text)
+        _check_events(text)
         nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as error:
         raise ConfigProblem("NOT_YAML", f"not YAML: {_one_line(error)}") from error
     if len(nodes) != 1 or not isinstance(nodes[0], yaml.MappingNode):
         raise ConfigProblem("NOT_A_MAPPING", "the file must hold one mapping of fields")
-    value = _read(nodes[0], path="", depth=0)
-    assert isinstance(value, dict)
-    return value
+    return _read_mapping(nodes[0], path="")
 
 
-def _refuse_aliases(text: str) -> None:
+def _check_events(text: str) -> None:
+    """Refuse aliases, foreign tags and depth on the flat stream, before anything is built."""
+    depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            line = event.start_mark.line + 1 if event.start_mark else 0
             raise ConfigProblem("ALIAS", f"line {line}: anchors and aliases are not read")
+        tag = getattr(event, "tag", None)
+        if tag:
+            raise ConfigProblem("TAG", f"line {line}: tags are not read ({tag})")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ConfigProblem("TOO_DEEP", f"line {line}: deeper than {MAX_DEPTH} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
-def _read(node: yaml.Node, *, path: str, depth: int) -> Any:
-    line = node.start_mark.line + 1
-    if depth > MAX_DEPTH:
-        raise ConfigProblem("TOO_DEEP", f"line {line}: nested deeper than {MAX_DEPTH} levels")
+def _read(node: yaml.Node, *, path: str) -> Any:
     if isinstance(node, yaml.MappingNode):
-        return _read_mapping(node, path=path, depth=depth)
+        return _read_mapping(node, path=path)
     if isinstance(node, yaml.SequenceNode):
-        return [
-            _read(item, path=f"{path}[{place}]", depth=depth + 1)
-            for place, item in enumerate(node.value)
-        ]
-    if node.tag not in _CORE_TAGS:
-        raise ConfigProblem("TAG", f"line {line}: {path or 'the file'} carries a tag ({node.tag})")
+        return [_read(item, path=f"{path}[{place}]") for place, item in enumerate(node.value)]
     text = str(node.value)
-    return (
-        text
-        if getattr(node, "style", None) in {"'", '"', "|", ">"}
-        else _plain(text, path=path, line=line)
-    )
+    if getattr(node, "style", None) in {"'", '"', "|", ">"}:
+        return text
+    return _plain(text, path=path, line=node.start_mark.line + 1)
 
 
-_CORE_TAGS = {
-    f"tag:yaml.org,2002:{name}"
-    for name in ("str", "int", "float", "bool", "null", "timestamp", "value", "merge")
-}
-
-
-def _read_mapping(node: yaml.MappingNode, *, path: str, depth: int) -> dict[str, Any]:
+def _read_mapping(node: yaml.MappingNode, *, path: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
@@ -97,7 +90,7 @@ def _read_mapping(node: yaml.MappingNode, *, path: str, depth: int) -> dict[str,
         place = f"{path}.{key}" if path else key
         if key in found:
             raise ConfigProblem("DUPLICATE_KEY", f"line {line}: {place} is given twice")
-        found[key] = _read(value_node, path=place, depth=depth + 1)
+        found[key] = _read(value_node, path=place)
     return found
 
 
