@@ -13,6 +13,8 @@ app.autodiscover_tasks()
 
 # Every sweep looks for due rows and is safe beside itself; one line each.
 SWEEPS = (
+    "providers.sweep_challenges_task",
+    "providers.sweep_liveness_task",
     "listings.sweep_checks_task",
     "leases.sweep_task",
     "leases.probe_task",

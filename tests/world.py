@@ -18,7 +18,8 @@ from fabric.accounts.domain.roles import Role
 from fabric.accounts.models import Membership, Organisation, Project, User
 from fabric.journal.models import ProtocolParameters
 from fabric.journal.services import parameters
-from providers.models import HardwareClass, Provider
+from providers.models import Provider
+from providers.services.reference import load_classes
 
 PASSWORD = "a long enough sentence to sign in with"
 IN_FORCE_SINCE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -83,7 +84,7 @@ def build_world() -> World:
     northwind = _organisation("Northwind Compute", "northwind-compute")
     strangers = _organisation("Dave and Daughters", "dave-and-daughters")
     olga = _person("Olga", staff=True)
-    load_hardware_classes()
+    load_classes()
     commercial, operational = adopt_rules(olga)
     return World(
         alice=_person("Alice", (meridian, Role.OWNER)),
@@ -121,35 +122,6 @@ def adopt_rules(operator: User) -> tuple[ProtocolParameters, ProtocolParameters]
         effective_at=IN_FORCE_SINCE,
     )
     return commercial, operational
-
-
-def load_hardware_classes() -> None:
-    """Insert the reference classes that tests name."""
-    HardwareClass.objects.bulk_create(
-        [
-            HardwareClass(
-                slug="host-cpu",
-                name="Host CPU",
-                vendor="any",
-                kind="cpu",
-                memory_mib=None,
-                tier="community",
-            ),
-            HardwareClass(
-                slug="nvidia-h100-80gb-sxm",
-                name="NVIDIA H100 80 GB SXM",
-                vendor="NVIDIA",
-                kind="gpu",
-                architecture="Hopper",
-                form_factor="SXM5",
-                memory_mib=81_559,
-                pci_device_ids=["10de:2330"],
-                tier="data_centre",
-                synthetic=True,
-            ),
-        ],
-        ignore_conflicts=True,
-    )
 
 
 def _organisation(name: str, slug: str) -> Organisation:

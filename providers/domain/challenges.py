@@ -33,7 +33,7 @@ CHALLENGE_MOVES: dict[ChallengeState, frozenset[ChallengeState]] = {
     ChallengeState.ISSUED: frozenset({ChallengeState.STARTED, ChallengeState.EXPIRED}),
     ChallengeState.STARTED: frozenset({ChallengeState.COMMITTED, ChallengeState.EXPIRED}),
     ChallengeState.COMMITTED: frozenset({ChallengeState.ANSWERED, ChallengeState.EXPIRED}),
-    ChallengeState.ANSWERED: frozenset({ChallengeState.JUDGED}),
+    ChallengeState.ANSWERED: frozenset({ChallengeState.JUDGED, ChallengeState.EXPIRED}),
     ChallengeState.JUDGED: frozenset(),
     ChallengeState.EXPIRED: frozenset(),
 }

@@ -127,6 +127,20 @@ def lock_devices(device_ids: Iterable[UUID]) -> None:
     )
 
 
+def lock_node(node_id: UUID, *, skip_locked: bool = False) -> Node | None:
+    """Lock a node after its devices, in the order everybody keeps; None if it is gone or skipped.
+
+    Returns the row as it stands under the lock, with its provider's organisation.
+    """
+    lock_devices(Device.objects.filter(node=node_id).values_list("pk", flat=True))
+    return (
+        Node.objects.select_for_update(of=("self",), no_key=True, skip_locked=skip_locked)
+        .select_related("provider__organisation", "hardware_class")
+        .filter(pk=node_id)
+        .first()
+    )
+
+
 def _require_placeable(units: Sequence[Unit]) -> None:
     nodes = Node.objects.filter(devices__in={unit.device_id for unit in units}).distinct()
     for node in nodes:

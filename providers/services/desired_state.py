@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import models, transaction
 
+from fabric_protocol import payloads
 from providers.models import DesiredItem, Node
 
 
@@ -56,7 +57,7 @@ def read_document(*, node: Node, now: datetime) -> dict[str, Any]:
         "v": 1,
         "node": node.public_id,
         "generation": generation,
-        "issued_at": now.isoformat(),
+        "issued_at": payloads.write_instant(now),
         "items": [{**item.body, "key": item.key, "kind": item.kind} for item in items],
     }
 

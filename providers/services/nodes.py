@@ -1,6 +1,6 @@
 """The life of a node: its moves between states, and what has been shown about it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from fabric.journal.services.events import record_event
 from fabric.lib.errors import NotVisible, WrongState
 from providers.domain.challenges import ChallengeState, Verdict
 from providers.domain.nodes import MOVES, NodeState
+from providers.domain.reasons import Reason
 from providers.models import (
     Challenge,
     DesiredItem,
@@ -73,6 +74,35 @@ def move_node(
         now=now,
     )
     return node
+
+
+def hold_back(
+    *,
+    node: Node,
+    reasons: Sequence[Reason],
+    actor: Actor,
+    evidence: str,
+    now: datetime,
+) -> Node:
+    """Keep `node` from being placed on, with the reasons its provider sees; `evidence` is a record.
+
+    A node that is held back already gets the new reasons.
+    """
+    stored = [reason.as_json() for reason in reasons]
+    if node.state == NodeState.HELD_BACK:
+        Node.objects.filter(pk=node.pk).update(held_back_reasons=stored)
+        node.held_back_reasons = stored
+        return node
+    return move_node(
+        node=node,
+        expected=NodeState(node.state),
+        to=NodeState.HELD_BACK,
+        actor=actor,
+        now=now,
+        reason=", ".join(sorted({reason.code for reason in reasons})),
+        evidence=evidence,
+        changes={"held_back_reasons": stored},
+    )
 
 
 @transaction.atomic

@@ -22,7 +22,7 @@ def test_each_change_raises_the_generation_by_one(world: World, now: datetime) -
         "v": 1,
         "node": node.public_id,
         "generation": 2,
-        "issued_at": "2026-12-01T12:00:00+00:00",
+        "issued_at": "2026-12-01T12:00:00Z",
         "items": [{"key": "lse_1", "kind": "workload", "stop": True}],
     }
 
