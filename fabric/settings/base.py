@@ -79,6 +79,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "fabric.accounts.web.step_up.StepUpMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -144,6 +145,8 @@ ACCOUNT_EMAIL_VERIFICATION = env.str("FABRIC_EMAIL_VERIFICATION", "mandatory")
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_LOGOUT_REDIRECT_URL = "/"
+# Step-up wants something the person knows or has; a code by mail is neither.
+ACCOUNT_REAUTHENTICATION_METHODS = {"password", "mfa"}
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 ACCOUNT_SESSION_REMEMBER = True
 ALLAUTH_TRUSTED_PROXY_COUNT = env.int("FABRIC_TRUSTED_PROXIES", 0)
