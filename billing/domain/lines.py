@@ -26,7 +26,7 @@ class Rate:
 
     def line_amount(self, start: int, end: int) -> int:
         """Return what `[start, end)` costs: the difference of two floors, so that lines add up."""
-        return self._cost_up_to(end) - self._cost_up_to(start)
+        return self.cost_up_to(end) - self.cost_up_to(start)
 
     def largest_line(self, quantity: int, *, first_start: int, last_start: int) -> int:
         """Return the most that `quantity` can cost if it begins anywhere in the given range.
@@ -60,7 +60,8 @@ class Rate:
                 high = middle - 1
         return low
 
-    def _cost_up_to(self, quantity: int) -> int:
+    def cost_up_to(self, quantity: int) -> int:
+        """Return what everything from the counter's beginning to `quantity` costs, floored."""
         return self.total_micros * quantity // self.per_quantity
 
 

@@ -10,6 +10,9 @@ from fabric.accounts.domain.scopes import SCOPES
 from fabric.accounts.models import Membership, User
 from fabric.accounts.services.api_keys import issue_key
 from fabric.lib.clock import utc_now
+from tests.standin import shared_standin, standin
+
+__all__ = ["ApiClient", "api", "shared_standin", "standin"]
 
 ApiClient = Callable[..., Client]
 

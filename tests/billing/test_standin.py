@@ -8,7 +8,7 @@ import pytest
 import stripe
 
 from simulator.payments.server import refuse_elsewhere
-from tests.billing.conftest import StandInProcess
+from tests.standin import StandInProcess
 
 PARAMETERS = {
     "mode": "payment",

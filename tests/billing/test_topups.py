@@ -18,8 +18,8 @@ from billing.stripe_gateway import PaymentsUnavailable, WebhookEvent
 from fabric.journal.models import Event
 from fabric.lib.clock import utc_now
 from fabric.lib.errors import InvalidInput, NotAllowed
-from tests.billing.conftest import StandInProcess
 from tests.billing.money import assert_books_balance
+from tests.standin import StandInProcess
 from tests.world import World
 
 TEN_DOLLARS = 10_000_000
