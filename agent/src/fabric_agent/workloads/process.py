@@ -79,7 +79,10 @@ class ProcessRuntime:
             deadline = time.monotonic() + patience
             while self.is_alive(handle) and time.monotonic() < deadline:
                 time.sleep(0.02)
-        self._children.pop(handle.pid, None)
+        child = self._children.pop(handle.pid, None)
+        if child is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=2.0)
 
     def memory_mib(self, handle: Handle) -> int | None:
         """Return the process's address limit less what the service itself had mapped."""
