@@ -127,5 +127,5 @@ def _give_up(*, lease: Lease, rules: Rules, now: datetime) -> bool:
     limits = parameters.get_operational(now=now)
     patience = timedelta(seconds=2 * rules.terms.window_seconds + limits.dead_after_seconds)
     return waited > patience or (
-        waited > timedelta(seconds=limits.dead_after_seconds) and node_is_gone(lease, now=now)
+        waited > timedelta(seconds=limits.dead_after_seconds) and node_is_gone(lease)
     )

@@ -25,8 +25,14 @@ from leases.services.budgets import require_budget
 from leases.services.endings import begin_ending, continue_ending, fail_lease
 from leases.services.reserving import Rules, rules_of
 from leases.services.transitions import lock_lease, move_lease, tell
-from leases.services.workloads import last_beat_at, node_is_gone, read_workload
+from leases.services.workloads import (
+    last_beat_at,
+    node_is_gone,
+    node_is_proven,
+    read_workload,
+)
 from providers.services.capacity import UnitAlreadyHeld
+from providers.services.liveness import listening_since
 from providers.services.observations import record_observation
 
 log = structlog.get_logger(__name__)
@@ -75,9 +81,11 @@ def confirm_ready(*, lease: Lease, access: dict[str, object], now: datetime) -> 
     fresh = lock_lease(key=lease.pk)
     if fresh is None or fresh.state not in {LeaseState.PROVISIONING, LeaseState.INTERRUPTED}:
         return False
-    if node_is_gone(fresh, now=now) or _stream_state(fresh) != StreamState.OPEN:
-        return False
     first_time = fresh.state == LeaseState.PROVISIONING
+    if node_is_gone(fresh) or not (first_time or node_is_proven(fresh)):
+        return False
+    if _stream_state(fresh) != StreamState.OPEN:
+        return False
     not_running_since = fresh.interrupted_at or fresh.created_at
     move_lease(
         lease=fresh,
@@ -165,13 +173,14 @@ def top_up_lease(
 
 
 def _advance_provisioning(lease: Lease, rules: Rules, now: datetime) -> None:
+    reserving.lock_units(lease)
     workload = read_workload(lease)
     limit = timedelta(seconds=rules.commercial.provision_timeout_seconds)
     if workload is not None and workload.failed:
         fail_lease(lease=lease, reason=EndReason.NODE_FAILED, detail=workload.detail[:200], now=now)
     elif now >= min(lease.created_at + limit, lease.ends_at):
         fail_lease(lease=lease, reason=EndReason.NOT_READY_IN_TIME, detail="", now=now)
-    elif node_is_gone(lease, now=now):
+    elif node_is_gone(lease):
         fail_lease(
             lease=lease, reason=EndReason.NODE_FAILED, detail="the node went silent", now=now
         )
@@ -184,7 +193,7 @@ def _advance_provisioning(lease: Lease, rules: Rules, now: datetime) -> None:
 
 
 def _advance_active(lease: Lease, rules: Rules, now: datetime) -> None:
-    if node_is_gone(lease, now=now):
+    if node_is_gone(lease):
         _interrupt(lease, "the node went silent", _last_seen(lease, now), now)
         return
     stream = _stream_state(lease)
@@ -214,13 +223,14 @@ def _advance_active(lease: Lease, rules: Rules, now: datetime) -> None:
 
 def _advance_interrupted(lease: Lease, rules: Rules, now: datetime) -> None:
     """Keep windows reserved for a node that is back, so that it may start again; wait a while."""
+    reserving.lock_units(lease)
     since = lease.interrupted_at or now
     limit = timedelta(seconds=rules.commercial.provision_timeout_seconds)
     if now >= min(since + limit, lease.ends_at):
         _end(lease, rules, EndReason.NODE_FAILED, since, now)
         return
     reserving.void_past_windows(lease=lease, since=since, now=now)
-    if not node_is_gone(lease, now=now):
+    if not node_is_gone(lease):
         try:
             reserving.reserve_ahead(lease=lease, rules=rules, now=now)
         except UnitAlreadyHeld:
@@ -274,7 +284,8 @@ def _meter_is_silent(lease: Lease, rules: Rules, now: datetime) -> bool:
     patience = timedelta(seconds=limits.dead_after_seconds + 2 * rules.terms.window_seconds)
     heard = lease.readings.aggregate(at=Max("received_at"))["at"]
     began = lease.transitions.aggregate(at=Max("at"))["at"]
-    return now - max(at for at in (heard, began, lease.created_at) if at is not None) > patience
+    moments = (heard, began, lease.created_at, listening_since())
+    return now - max(at for at in moments if at is not None) > patience
 
 
 def _last_seen(lease: Lease, now: datetime) -> datetime:

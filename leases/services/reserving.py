@@ -36,6 +36,11 @@ def rules_of(lease: Lease) -> Rules:
     return Rules(terms=terms, commercial=pinned)
 
 
+def lock_units(lease: Lease) -> None:
+    """Lock a lease's devices: before any money, as an order does, so that neither waits in a ring."""
+    capacity.lock_devices(lease.lease_units.values_list("unit__device_id", flat=True))
+
+
 def reserve_ahead(*, lease: Lease, rules: Rules, now: datetime) -> None:
     """Reserve the running window and the next ones as far as term and money go.
 
@@ -58,8 +63,7 @@ def reserve_ahead(*, lease: Lease, rules: Rules, now: datetime) -> None:
     }
     if all(_is_covered(part, known.get(part.window_index)) for part in wanted):
         return
-    # Devices before money, as an order takes them, so that neither waits for the other in a ring.
-    capacity.lock_devices(lease.lease_units.values_list("unit__device_id", flat=True))
+    lock_units(lease)
     for part in wanted:
         row = known.get(part.window_index)
         if _is_covered(part, row):

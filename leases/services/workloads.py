@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from fabric.journal.services import parameters
 from leases.models import Lease
-from providers.domain.liveness import Liveness, read_liveness
 from providers.domain.nodes import NodeState
 from providers.models import NodeBeat
 
@@ -47,18 +45,18 @@ def read_workload(lease: Lease) -> ReportedWorkload | None:
     return None
 
 
-def node_is_gone(lease: Lease, *, now: datetime) -> bool:
-    """Return whether the lease's node is silent past the limit, or fenced, or retired."""
-    if lease.node.state in {NodeState.FENCED, NodeState.RETIRED}:
-        return True
-    limits = parameters.get_operational(now=now)
-    liveness = read_liveness(
-        last_beat_at(lease),
-        now=now,
-        suspect_after_seconds=limits.suspect_after_seconds,
-        dead_after_seconds=limits.dead_after_seconds,
-    )
-    return liveness in {Liveness.DEAD, Liveness.NEVER_HEARD}
+def node_is_gone(lease: Lease) -> bool:
+    """Return whether the lease's node is fenced or retired, as the lease was read with it.
+
+    Silence is judged by the sweep that fences, which knows whether we were listening ourselves:
+    an outage of ours must not interrupt every lease.
+    """
+    return lease.node.state in {NodeState.FENCED, NodeState.RETIRED}
+
+
+def node_is_proven(lease: Lease) -> bool:
+    """Return whether the lease's node is in; one that came back is not until it proved itself."""
+    return bool(lease.node.state == NodeState.ADMITTED)
 
 
 def last_beat_at(lease: Lease) -> datetime | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import models, transaction
 
+from fabric.lib.secrets import access_token
 from fabric_protocol import payloads
 from providers.models import DesiredItem, Node
 
@@ -58,8 +59,16 @@ def read_document(*, node: Node, now: datetime) -> dict[str, Any]:
         "node": node.public_id,
         "generation": generation,
         "issued_at": payloads.write_instant(now),
-        "items": [{**item.body, "key": item.key, "kind": item.kind} for item in items],
+        "items": [_shown(item) for item in items],
     }
+
+
+def _shown(item: DesiredItem) -> dict[str, Any]:
+    """Return an item as it is served; a workload's token is derived here and stored nowhere."""
+    shown = {**item.body, "key": item.key, "kind": item.kind}
+    if item.kind == "workload":
+        shown["access_token"] = access_token(item.key)
+    return shown
 
 
 def _next_generation(node: Node, now: datetime) -> int:

@@ -47,6 +47,15 @@ def liveness_of(
     )
 
 
+def listening_since() -> datetime | None:
+    """Return since when we have been listening, as the last sweep found; None if none ran.
+
+    For the apps above: a silence that includes our own outage says nothing about anybody.
+    """
+    since: datetime | None = cache.get(_LISTENING_SINCE)
+    return since
+
+
 def _listening_since(rules: OperationalParameters, now: datetime) -> datetime:
     """Return since when we have been listening without a pause worth a suspicion."""
     swept_at: datetime | None = cache.get(_SWEPT_AT)

@@ -3,9 +3,16 @@
 from datetime import datetime
 
 import pytest
+from django.core.cache import cache
 
 from tests.leases.scene import Scene, build_scene
 from tests.world import World
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache() -> None:
+    """Forget since when another test was listening."""
+    cache.clear()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from leases.models import Lease, LeaseTransition, Stream
 from leases.services import lifecycle
 from leases.services.budgets import ProjectBudgetExceeded
 from providers.models import DesiredItem, Hold, Node, NodeBeat, Observation
+from providers.services.liveness import sweep_liveness
 from tests.leases.scene import ACCESS, BUDGET, MONEY, Scene, books_balance, second
 from tests.listings.machines import published_listing
 
@@ -239,12 +240,17 @@ def silent_sweep(now: datetime) -> None:
     lifecycle.sweep(now=now)
 
 
+def fence(scene: Scene, state: str = "fenced") -> None:
+    Node.objects.filter(pk=scene.node.pk).update(state=state)
+
+
 def test_a_node_that_goes_silent_interrupts_the_lease_unbilled(scene: Scene) -> None:
     """R-B6 (agent): nothing is billed after the last second anybody saw it."""
     lease = scene.running()
     scene.sweep(second(scene.now, 4))
     silent_sweep(second(scene.now, 19))
     assert scene.again(lease).state == LeaseState.ACTIVE
+    fence(scene)
     silent_sweep(second(scene.now, 20))
     lease = scene.again(lease)
     assert lease.state == LeaseState.INTERRUPTED
@@ -274,12 +280,16 @@ def test_a_node_that_comes_back_goes_on_where_money_and_term_are_left(scene: Sce
     """R-B6 (agent): recovery is verified from outside before a second is billed again."""
     lease = scene.running()
     scene.sweep(second(scene.now, 4))
+    fence(scene)
     silent_sweep(second(scene.now, 22))
     assert scene.again(lease).state == LeaseState.INTERRUPTED
+    fence(scene, "proving")
     scene.sweep(second(scene.now, 30))
     lease = scene.again(lease)
     assert lease.state == LeaseState.INTERRUPTED, "a beat alone proves nothing"
     assert lease.paid_until == second(scene.now, 45), "the agent may start it again"
+    assert not lifecycle.confirm_ready(lease=lease, access=ACCESS, now=second(scene.now, 30))
+    fence(scene, "admitted")
     assert lifecycle.confirm_ready(lease=lease, access=ACCESS, now=second(scene.now, 31))
     lease = scene.again(lease)
     assert lease.state == LeaseState.ACTIVE
@@ -312,10 +322,18 @@ def test_a_silent_meter_interrupts_although_the_node_beats(scene: Scene) -> None
     assert lease.transitions.get(to_state="interrupted").reason == "the meter went silent"
 
 
+def test_an_outage_of_ours_interrupts_nobody(scene: Scene) -> None:
+    """R-B6 (agent): silence counts only while we listened; what we missed may still arrive."""
+    lease = scene.running()
+    sweep_liveness(now=second(scene.now, 300))
+    scene.sweep(second(scene.now, 301))
+    assert scene.again(lease).state == LeaseState.ACTIVE
+
+
 def test_a_fenced_node_interrupts_at_once(scene: Scene) -> None:
     """R-B6 (agent): a fence counts before the silence does."""
     lease = scene.running()
-    Node.objects.filter(pk=scene.node.pk).update(state="fenced")
+    fence(scene)
     scene.sweep(second(scene.now, 1))
     assert scene.again(lease).state == LeaseState.INTERRUPTED
 

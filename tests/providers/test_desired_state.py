@@ -5,6 +5,7 @@ from datetime import datetime
 import pytest
 from django.db import transaction
 
+from fabric.lib.secrets import access_token
 from providers.models import Node, Observation
 from providers.services import desired_state
 from providers.services.observations import record_observation
@@ -23,7 +24,14 @@ def test_each_change_raises_the_generation_by_one(world: World, now: datetime) -
         "node": node.public_id,
         "generation": 2,
         "issued_at": "2026-12-01T12:00:00Z",
-        "items": [{"key": "lse_1", "kind": "workload", "stop": True}],
+        "items": [
+            {
+                "key": "lse_1",
+                "kind": "workload",
+                "stop": True,
+                "access_token": access_token("lse_1"),
+            }
+        ],
     }
 
     assert desired_state.remove_item(node=node, key="lse_1", now=now) is True
