@@ -85,7 +85,7 @@ class LeaseQuerySet(PartyQuerySet["Lease"]):
             "organisation",
             "project",
             "provider__organisation",
-            "node",
+            "node__hardware_class",
             "revision__listing",
         )
 

@@ -76,6 +76,16 @@ class LeaseMoney:
     returned_micros: int
 
     @property
+    def contestable_micros(self) -> int:
+        """What is metered and not settled: open to dispute, or held by one."""
+        return self.open_micros + self.disputed_micros
+
+    @property
+    def free_micros(self) -> int:
+        """What the escrow holds for no window, and what went back already."""
+        return self.unused_micros + self.returned_micros
+
+    @property
     def refund_micros(self) -> int:
         """What ending now returns at once: all that is not promised to a window."""
         return self.unused_micros
@@ -108,4 +118,14 @@ def money_of(lease: Lease) -> LeaseMoney:
         reserved_micros=escrow.debits_pending - open_micros - disputed,
         unused_micros=escrow.available_micros,
         returned_micros=returned,
+    )
+
+
+def last_line(lease: Lease) -> UsageRecord | None:
+    """Return the newest metered line of a lease that charges something."""
+    return (
+        UsageRecord.objects.filter(agreement=lease.agreement_id, amount_micros__gt=0)
+        .select_related("terms")
+        .order_by("-window_index")
+        .first()
     )

@@ -27,17 +27,8 @@ LINKS = {
     "catalogue": "/catalogue/",
     "billing": "/billing/",
     "organisation": "/settings/organisation/",
-    "top_up": "/billing/top-ups/new/",
-    "projects": "/settings/projects/",
-    "leases": "/leases/",
-    "lease_prefix": "/leases/",
-    "dispute_prefix": "/disputes/",
-    "provider": "/provider/",
-    "enrol": "/provider/nodes/",
-    "node_prefix": "/provider/nodes/",
-    "listing_new": "/provider/listings/new/",
-    "earnings": "/provider/earnings/",
     "order": "/orders/new/",
+    "provider": "/provider/",
 }
 
 
