@@ -60,7 +60,11 @@ def judge(exchange: Exchange, machine: Machine) -> Judgement:
         )
     except ValueError as error:
         return Judgement(Verdict.FAILED, {}, (_not_credible(error),))
-    figures = _per_device(challenge.figures(exchange.parameters, timings), exchange)
+    count = len(exchange.parameters.devices)
+    figures = {
+        name: {**figure, "devices": count}
+        for name, figure in challenge.figures(exchange.parameters, timings).items()
+    }
     reasons = [_place(figures, figure, machine) for figure in machine.bands]
     figures["memory_mib"] = _memory_figure(exchange, machine)
     found = [reason for reason in reasons if reason is not None]
@@ -145,17 +149,6 @@ def _check_read_back(exchange: Exchange) -> list[Reason]:
             "Stop what swaps or shares this memory, then run the test again.",
         )
     ]
-
-
-def _per_device(
-    figures: dict[str, dict[str, Any]], exchange: Exchange
-) -> dict[str, dict[str, Any]]:
-    """Return the figures of one device: all of a node's devices work at the same time."""
-    count = len(exchange.parameters.devices)
-    return {
-        name: {**figure, "value": round(figure["value"] / count, 3), "devices": count}
-        for name, figure in figures.items()
-    }
 
 
 def _place(figures: dict[str, dict[str, Any]], figure: str, machine: Machine) -> Reason | None:

@@ -26,7 +26,7 @@ DEFAULT_SECONDS = 2.5
 AUDITED_STRETCHES = 8
 _SIZES = (256, 512, 1024, 2048, 4096, 8192)
 _MAX_ROUNDS = 6
-_STEPS, _MOST_STEPS = 1 << 16, 1 << 18
+_STEPS, _MOST_STEPS = 1 << 18, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -248,10 +248,11 @@ def commitment_document(
     }
 
 
-def read_back_limit_seconds(parameters: Parameters, *, network_seconds: float = 3.0) -> float:
+def read_back_limit_seconds(parameters: Parameters, *, network_seconds: float = 8.0) -> float:
     """Return how long opening and reading back may take, by the server's clock.
 
-    An honest step costs about five microseconds; 30 are allowed, and a part for the network.
+    An honest step costs about five microseconds; 30 are allowed, and a part for the
+    network and a busy host.
     Making a dropped cell again costs a thousand and more, which is what the limit is for.
     """
     steps = sum(device.memory.steps for device in parameters.devices)
