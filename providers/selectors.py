@@ -3,8 +3,15 @@
 from datetime import datetime
 from typing import Any
 
+from django.db.models.functions import Lower
+
 from fabric.journal.services.parameters import get_operational
-from providers.models import Challenge, Node
+from providers.domain.challenges import ChallengeState, Verdict
+from providers.domain.liveness import Liveness, read_liveness
+from providers.domain.path import Step, walk_path
+from providers.models import Challenge, Enrolment, Hold, Node, NodeBeat
+
+METERED_KINDS = ("seconds_to_ready",)  # Written when a lease is ready: from then on it is metered.
 
 
 def beat_seconds(*, now: datetime) -> int:
@@ -41,3 +48,50 @@ def show_check(challenge: Challenge) -> dict[str, Any]:
         "issued_at": challenge.issued_at.isoformat(),
         "judged_at": challenge.judged_at.isoformat() if challenge.judged_at else None,
     }
+
+
+def path_of(*, node: Node) -> list[Step]:
+    """Return how far a node has come, with the time each step took; costs five queries.
+
+    Register is when its token was made, install when the agent says it was installed, verify when
+    the first report came, benchmark when the first challenge was passed, schedule when a unit was
+    first taken, meter when a lease on it was first ready, monitor the last beat since then.
+    """
+    enrolment = Enrolment.objects.filter(node=node).select_related("token").first()
+    report = node.reports.order_by("received_at").first()
+    passed = (
+        node.challenges.filter(verdict=Verdict.PASSED).order_by("judged_at").first()
+        or node.challenges.filter(state=ChallengeState.JUDGED).order_by("-judged_at").first()
+    )
+    first_held_at = (
+        Hold.objects.filter(device__node=node, kind=Hold.Kind.LEASE)
+        .order_by(Lower("period"))
+        .values_list(Lower("period"), flat=True)
+        .first()
+    )
+    metered = node.observations.filter(kind__in=METERED_KINDS).order_by("at").first()
+    beat = NodeBeat.objects.filter(node=node).first()
+    return walk_path(
+        [
+            enrolment.token.created_at if enrolment else node.enrolled_at,
+            node.installed_at or node.enrolled_at,
+            report.received_at if report else None,
+            passed.judged_at if passed else None,
+            node.admitted_at,
+            first_held_at,
+            metered.at if metered else None,
+            beat.last_beat_at if beat and metered else None,
+        ]
+    )
+
+
+def liveness_now(*, node: Node, now: datetime) -> Liveness:
+    """Return how a node's silence is read at `now`; costs a query unless the beat is loaded."""
+    rules = get_operational(now=now)
+    beat = getattr(node, "beat", None)
+    return read_liveness(
+        beat.last_beat_at if beat else None,
+        now=now,
+        suspect_after_seconds=rules.suspect_after_seconds,
+        dead_after_seconds=rules.dead_after_seconds,
+    )

@@ -27,8 +27,17 @@ LINKS = {
     "catalogue": "/catalogue/",
     "billing": "/billing/",
     "organisation": "/settings/organisation/",
-    "order": "/orders/new/",
+    "top_up": "/billing/top-ups/new/",
+    "projects": "/settings/projects/",
+    "leases": "/leases/",
+    "lease_prefix": "/leases/",
+    "dispute_prefix": "/disputes/",
     "provider": "/provider/",
+    "enrol": "/provider/nodes/",
+    "node_prefix": "/provider/nodes/",
+    "listing_new": "/provider/listings/new/",
+    "earnings": "/provider/earnings/",
+    "order": "/orders/new/",
 }
 
 

@@ -80,6 +80,15 @@ def create_token(
     return text, token
 
 
+def token_state(token: EnrolmentToken, *, now: datetime) -> str:
+    """Return what a token is good for: usable, used, revoked or expired."""
+    if token.used_at is not None:
+        return "used"
+    if token.revoked_at is not None:
+        return "revoked"
+    return "usable" if token.expires_at > now else "expired"
+
+
 @transaction.atomic
 def revoke_token(*, actor: Actor, token: EnrolmentToken, now: datetime) -> EnrolmentToken:
     """Make an unused token worthless; revoking it again changes nothing."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tests.browser.stage import Stage
 from tests.world import World
 
 
@@ -15,17 +16,33 @@ class Stop:
     status: int = 200
 
 
-def plan_tour(world: World) -> list[Stop]:
+def plan_tour(world: World, stage: Stage) -> list[Stop]:
     """Return every page for a visitor, a buyer, a provider and an operator."""
+    listing = stage.listing.public_id
     return [
         Stop("home", "/"),
         Stop("search", "/search/?q=nothing"),
         Stop("sign-in", "/accounts/login/"),
         Stop("sign-up", "/accounts/signup/"),
         Stop("not-found", "/no/such/page/", status=404),
+        Stop("catalogue", "/catalogue/"),
+        Stop("catalogue-empty", "/catalogue/?min_memory_mib=9000000"),
+        Stop("listing", f"/listings/{listing}/", "alice"),
         Stop("dashboard", "/", "alice"),
+        Stop("dashboard-first", "/", "dave"),
+        Stop("organisation", "/settings/organisation/", "alice"),
+        Stop("projects", "/settings/projects/", "alice"),
+        Stop("keys", "/settings/keys/", "alice"),
+        Stop("security", "/settings/security/", "alice"),
+        Stop("provider", "/provider/", "carol"),
+        Stop("provider-first", "/provider/", "alice"),
+        Stop("provider-listings", "/provider/listings/", "carol"),
+        Stop("provider-listing", f"/provider/listings/{listing}/", "carol"),
+        Stop("provider-listing-new", "/provider/listings/new/", "carol"),
         Stop("operator-desk", "/operator/", "olga"),
         Stop("operator-trial-balance", "/operator/billing/account/trial-balance/", "olga"),
         Stop("operator-people", "/operator/accounts/user/", "olga"),
-        Stop("operator-node", "/operator/providers/hardwareclass/host-cpu/change/", "olga"),
+        Stop("operator-class", "/operator/providers/hardwareclass/host-cpu/change/", "olga"),
+        Stop("operator-lease", f"/operator/leases/lease/{stage.lease.pk}/change/", "olga"),
+        Stop("operator-ruling", f"/operator/leases/dispute/{stage.dispute.pk}/rule/", "olga"),
     ]
