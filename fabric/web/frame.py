@@ -11,6 +11,7 @@ from django.db.models.expressions import Value
 from django.db.models.functions import Cast, Coalesce
 from django.http import HttpRequest
 
+from billing.domain.accounts import earned_code, wallet_code
 from billing.models import Account, Terms
 from fabric.accounts.access import membership_for
 from fabric.accounts.models import Organisation, User
@@ -122,6 +123,21 @@ class Frame:
         return self._figures.get("available") or 0
 
     @property
+    def providing(self) -> bool:
+        """Whether this page is about what the organisation provides."""
+        return self.path.startswith("/provider/") and bool(self._figures.get("providers"))
+
+    @property
+    def earned_micros(self) -> int:
+        """What has settled to the organisation as a provider."""
+        return self._figures.get("earned") or 0
+
+    @property
+    def leases_provided(self) -> int:
+        """How many leases run on the organisation's nodes."""
+        return self._figures.get("leases_provided") or 0
+
+    @property
     def runway_seconds(self) -> int | None:
         """How long the wallet would pay the leases that charge now; None when none does."""
         rate = self._figures.get("rate_per_hour") or 0
@@ -160,9 +176,9 @@ class BareFrame:
 def read_figures(organisation: Organisation) -> dict[str, Any]:
     """Return the frame's figures of an organisation in one query of scalar subqueries."""
     pk = organisation.pk
-    wallet = Account.objects.filter(code=f"wallet:{organisation.public_id}").annotate(
-        free=F("credits_posted") - F("debits_posted") - F("debits_pending")
-    )
+    left = F("credits_posted") - F("debits_posted") - F("debits_pending")
+    wallet = Account.objects.filter(code=wallet_code(organisation.public_id)).annotate(free=left)
+    earned = Account.objects.filter(code=earned_code(organisation.public_id)).annotate(free=left)
     newest_terms = Terms.objects.filter(agreement=OuterRef("agreement")).order_by("-version")
     rate = (
         Lease.objects.filter(organisation=pk, state__in=CHARGING)
@@ -182,6 +198,7 @@ def read_figures(organisation: Organisation) -> dict[str, Any]:
         Organisation.objects.filter(pk=pk)
         .annotate(
             available=Subquery(wallet.values("free")[:1]),
+            earned=Subquery(earned.values("free")[:1]),
             rate_per_hour=Subquery(rate.values("total")[:1]),
             open_leases=_count(Lease.objects.filter(organisation=pk, state__in=LIVE)),
             open_disputes=_count(Dispute.objects.filter(open_dispute, lease__organisation=pk)),
@@ -198,6 +215,7 @@ def read_figures(organisation: Organisation) -> dict[str, Any]:
         )
         .values(
             "available",
+            "earned",
             "rate_per_hour",
             "open_leases",
             "open_disputes",

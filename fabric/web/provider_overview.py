@@ -84,8 +84,8 @@ class Overview:
     @property
     def units(self) -> tuple[int, int]:
         """Slots in use and slots in all."""
-        total = sum(row.strip.total for row in self.rows)
-        return total - sum(row.strip.free for row in self.rows), total
+        used = sum(row.strip.used for row in self.rows)
+        return used, sum(row.strip.total for row in self.rows)
 
     @property
     def owed_micros(self) -> int:
@@ -305,7 +305,7 @@ def _read_path(rows: list[NodeRow], now: datetime) -> Path | None:
         ("Install", node.enrolled_at),
         ("Verify", report.received_at if report else None),
         ("Benchmark", challenge.judged_at if challenge else None),
-        ("Admit", node.admitted_at),
+        ("Admit", node.admitted_at if node.state == NodeState.ADMITTED else None),
         ("Schedule", node.listed_at),
         ("Meter", metered.starts_at if metered else None),
         ("Monitor", metered.starts_at if metered else None),

@@ -46,6 +46,7 @@ class Strip:
     width: float
     sentence: str
     free: int
+    used: int
     total: int
 
 
@@ -56,7 +57,7 @@ def draw_strip(devices: Iterable[tuple[int, list[Taken]]], *, rentable: bool) ->
     """
     boxes: list[Box] = []
     counts: dict[str, int] = {}
-    x, total, free = 0.5, 0, 0
+    x, total, free, used = 0.5, 0, 0, 0
     for slots, taken in devices:
         width = _WHOLE if slots == 1 else slots * _SLOT
         for start, end, kind in _parts(slots, taken):
@@ -72,9 +73,10 @@ def draw_strip(devices: Iterable[tuple[int, list[Taken]]], *, rentable: bool) ->
             x += size
             total += end - start
             free += end - start if word == "free" else 0
+            used += end - start if css == "leased" else 0
         x += _GAP
     sentence = ", ".join(f"{count} {word}" for word, count in counts.items())
-    return Strip(boxes, round(x, 1), sentence or "no units yet", free, total)
+    return Strip(boxes, round(x, 1), sentence or "no units yet", free, used, total)
 
 
 def _parts(slots: int, taken: list[Taken]) -> Iterable[tuple[int, int, str]]:

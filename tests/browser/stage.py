@@ -37,7 +37,7 @@ def set_stage(world: World) -> Stage:
         scene.sweep(at)
         observed = {**BODY["promise"]}
         if number == 1:
-            observed["memory_bandwidth_gb_s"] *= 0.9
+            observed["memory_bandwidth_gb_s"] *= 0.5
         scene.deliver(lease, meter.next(at, observed=observed), second(at, 5))
     scene.sweep(second(start, 15))
     admitted_node(world, now=start, name="held-back-1", state="held_back")
