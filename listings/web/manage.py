@@ -1,5 +1,6 @@
 """A provider's own listings: all of them, a new one, and one with its findings."""
 
+import math
 from datetime import datetime
 from typing import Any
 
@@ -174,7 +175,7 @@ def _node_choices(provider: Provider) -> list[tuple[str, str]]:
 
 
 def _first_draft(provider: Provider, node: Node) -> dict[str, Any]:
-    """Return a body that promises what the node has shown, rounded by nobody."""
+    """Return a body that promises what the node has shown, its figures cut and never rounded up."""
     kind = find_kind("accelerator")
     facts = measured_facts(node=node)
     promise = _readable(kind, {name: fact["value"] for name, fact in facts.items()})
@@ -196,7 +197,7 @@ def _readable(kind: Kind, values: dict[str, Any]) -> dict[str, Any]:
     for spec in kind.fields:
         value = values.get(spec.name)
         if isinstance(value, float):
-            value = int(value) if value >= 100 else round(value - 0.005, 2)
+            value = math.floor(value) if value >= 100 else math.floor(value * 100) / 100
         try:
             if value is not None:
                 promise[spec.name] = spec.read(value)

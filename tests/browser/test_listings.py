@@ -137,6 +137,8 @@ def test_a_provider_publishes_from_the_page(
         with visitor.expecting(400):
             page.get_by_role("button", name="Publish listing").click()
             expect(page.get_by_role("alert")).to_contain_text("Price per accelerator-hour")
+        assert visitor.find_barriers() == []
+        visitor.take_shot("listing-new-refused")
         page.get_by_label("Price per accelerator-hour").fill("0.05")
         page.get_by_role("button", name="Publish listing").click()
         expect(page.locator("#findings [role=status]")).to_contain_text("Checking")
