@@ -96,7 +96,8 @@ def _one_of(field: str, line: int, good: tuple[str, ...], yes: str, no: str) -> 
     def check(promise: Mapping[str, Any]) -> Reason:
         value = str(promise.get(field, "nothing"))
         met = value in good
-        text = f"{value.replace('_', ' ')}: {yes if met else no}"
+        word = value.upper() if value in {"http", "ssh"} else value.replace("_", " ")
+        text = f"{word}: {yes if met else no}"
         return Reason(field, line, met=met, needed=True, text=text)
 
     return check

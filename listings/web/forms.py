@@ -185,6 +185,10 @@ def _in_dollars(reason: str) -> str:
     """Say a reason about micro-units in the unit of the input."""
     return re.sub(
         r"-?[0-9][0-9,]{0,30}",
-        lambda found: f"${format_amount(int(found[0].replace(',', '')), decimals=2)}",
+        lambda found: _dollars(int(found[0].replace(",", ""))),
         reason,
     )
+
+
+def _dollars(micros: int) -> str:
+    return f"{'-' if micros < 0 else ''}${format_amount(abs(micros))}"
