@@ -32,7 +32,7 @@ LINKS = {
     "projects": "/settings/projects/",
     "leases": "/leases/",
     "lease_prefix": "/leases/",
-    "dispute_prefix": "/disputes/",
+    "dispute_prefix": "/disputes/#",
     "provider": "/provider/",
     "enrol": "/provider/nodes/",
     "node_prefix": "/provider/nodes/",
@@ -53,6 +53,7 @@ class Frame:
     def __init__(self, request: HttpRequest) -> None:
         self._request = request
         self.path: str = request.path
+        self.full_path: str = request.get_full_path()
         self.badge: str = settings.FABRIC_ENVIRONMENT_BADGE
 
     @property
@@ -125,7 +126,8 @@ class Frame:
     @property
     def providing(self) -> bool:
         """Whether this page is about what the organisation provides."""
-        return self.path.startswith("/provider/") and bool(self._figures.get("providers"))
+        here = self.path.startswith("/provider/") or "side=provider" in self.full_path
+        return here and bool(self._figures.get("providers"))
 
     @property
     def earned_micros(self) -> int:
@@ -158,7 +160,7 @@ class Frame:
             disputes_provided=figures.get("disputes_provided") or 0,
             nodes_held_back=figures.get("nodes_held_back") or 0,
         )
-        return build_rail(self.path, standing)
+        return build_rail(self.full_path, standing)
 
 
 class BareFrame:

@@ -30,8 +30,11 @@ class Standing:
 
 
 def build_rail(path: str, standing: Standing) -> list[list[Item]]:
-    """Return groups of entries; below `/provider/` the work of a provider comes first."""
-    providing = path.startswith("/provider/") and standing.provides
+    """Return groups of entries for a path with its query.
+
+    Below `/provider/`, and on pages asked for the provider's side, a provider's work comes first.
+    """
+    providing = standing.provides and (path.startswith("/provider/") or "side=provider" in path)
     groups = [_provider_work(standing)] if providing else [_buyer_work(standing)]
     groups.append(_other_doors(standing, providing=providing))
     return [_mark(group, path) for group in groups if group]
@@ -53,9 +56,9 @@ def _provider_work(standing: Standing) -> list[Item]:
         Item("Overview", "/provider/", "bell", standing.nodes_held_back),
         Item("Nodes", "/provider/nodes/", "chip"),
         Item("Listings", "/provider/listings/", "grid"),
-        Item("Leases", "/provider/leases/", "lease", standing.leases_provided),
+        Item("Leases", "/leases/?side=provider", "lease", standing.leases_provided),
         Item("Earnings", "/provider/earnings/", "earn"),
-        Item("Disputes", "/provider/disputes/", "scale", standing.disputes_provided),
+        Item("Disputes", "/disputes/?side=provider", "scale", standing.disputes_provided),
     ]
 
 

@@ -252,7 +252,7 @@ def _disputes_due(disputes: list[Dispute]) -> list[Due]:
             f"A reading of {dispute.lease.node.name} is disputed by the {dispute.opened_side}",
             f"Window {dispute.reading.starts_at:%d %b %H:%M:%S} UTC; its line is held, "
             "every other line settles.",
-            f"/disputes/{dispute.public_id}/",
+            f"/disputes/?side=provider#{dispute.public_id}",
             "Read it",
         )
         for dispute in disputes

@@ -86,7 +86,7 @@ _KINDS = [
     Kind("Revision", Revision, _published_or_own("listing__"), lambda row: _listing(row.listing)),
     Kind("Lease", Lease, _sides(""), _lease),
     Kind("Order", Order, _own("organisation"), lambda row: _lease(row.lease)),
-    Kind("Dispute", Dispute, _sides("lease__"), lambda row: f"/disputes/{row.public_id}/"),
+    Kind("Dispute", Dispute, _sides("lease__"), lambda row: f"/disputes/#{row.public_id}"),
     Kind("Reading", Reading, _sides("lease__"), lambda row: _lease(row.lease)),
     Kind("Stream", Stream, _sides("lease__"), lambda row: _lease(row.lease)),
     Kind("Batch", Batch, _sides("stream__lease__"), lambda row: _lease(row.stream.lease)),

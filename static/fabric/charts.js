@@ -109,6 +109,7 @@
           if (index) label.y = Math.max(label.y, labels[index - 1].y + step);
         });
         ctx.textBaseline = "middle";
+        ctx.textAlign = "left";
         for (const label of labels) {
           ctx.fillStyle = label.colour;
           ctx.font = `700 ${ctx.font.replace(/^700 /, "")}`;
@@ -126,6 +127,14 @@
     },
   });
 
+  // Hours in UTC, with seconds where the whole chart is minutes and with the day where it is days.
+  const clock = (seconds, scale) => {
+    const text = new Date(seconds * 1000).toISOString();
+    const span = scale.max - scale.min;
+    if (span > 172800) return `${text.slice(5, 10)} ${text.slice(11, 16)}`;
+    return span < 1800 ? text.slice(11, 19) : text.slice(11, 16);
+  };
+
   const options = (data, colours, box, say) => ({
     width: Math.max(box.clientWidth, 320),
     height: 250,
@@ -135,7 +144,7 @@
     cursor: { points: { size: 6 }, drag: { x: true, y: false } },
     scales: { x: { time: true }, y: { range: () => bounds(data) } },
     axes: [
-      { stroke: colours["ink-2"], font: colours.font, grid: { stroke: colours.rule, width: 1 }, ticks: { show: false }, border: { show: true, stroke: colours["rule-2"], width: 1 } },
+      { stroke: colours["ink-2"], font: colours.font, space: 80, values: (plot, ticks) => ticks.map((tick) => clock(tick, plot.scales.x)), grid: { stroke: colours.rule, width: 1 }, ticks: { show: false }, border: { show: true, stroke: colours["rule-2"], width: 1 } },
       { stroke: colours["ink-2"], font: colours.font, size: 64, grid: { stroke: colours.rule, width: 1 }, ticks: { show: false }, values: (_, ticks) => ticks.map((tick) => tick.toLocaleString("en")) },
     ],
     series: [

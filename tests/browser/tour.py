@@ -18,7 +18,7 @@ class Stop:
 
 def plan_tour(world: World, stage: Stage) -> list[Stop]:
     """Return every page for a visitor, a buyer, a provider and an operator."""
-    listing = stage.listing.public_id
+    lease, listing = stage.lease.public_id, stage.listing.public_id
     return [
         Stop("home", "/"),
         Stop("search", "/search/?q=nothing"),
@@ -30,6 +30,16 @@ def plan_tour(world: World, stage: Stage) -> list[Stop]:
         Stop("listing", f"/listings/{listing}/", "alice"),
         Stop("dashboard", "/", "alice"),
         Stop("dashboard-first", "/", "dave"),
+        Stop("order", f"/orders/new/?listing={listing}", "alice"),
+        Stop("leases", "/leases/", "alice"),
+        Stop("leases-none", "/leases/", "dave"),
+        Stop("lease", f"/leases/{lease}/", "alice"),
+        Stop("lease-of-provider", f"/leases/{lease}/", "carol"),
+        Stop("disputes", "/disputes/", "alice"),
+        Stop("billing", "/billing/", "alice"),
+        Stop("top-up", "/billing/top-ups/new/", "alice"),
+        Stop("usage", f"/billing/usage/{stage.reading.usage_record.public_id}/", "alice"),
+        Stop("earnings", "/provider/earnings/", "carol"),
         Stop("organisation", "/settings/organisation/", "alice"),
         Stop("projects", "/settings/projects/", "alice"),
         Stop("keys", "/settings/keys/", "alice"),
