@@ -6,6 +6,7 @@ import pytest
 
 from fabric_agent.challenge_process import ChallengeFailed, ChallengeProcess
 from fabric_agent.drivers.simulated import Simulated, find_profile, load_profiles
+from fabric_agent.health import limit_own_memory
 from fabric_agent.memory_limit import RUNTIME_BYTES, MemoryLimit
 from fabric_agent.problems import ConfigProblem
 from fabric_protocol import challenge, memory, product
@@ -53,6 +54,23 @@ def test_the_work_is_done_under_a_limit_that_the_proof_states():
     assert int(answered["bytes_touched"]) == asked.bytes_touched >= 6 * 0.95 * (64 << 20)
     assert answered["virtual_clock"] is False
     assert answered["timings"]["memory_seconds"] > 0
+
+
+def test_the_agents_own_bound_does_not_reach_the_work():
+    """R-B3 (agent): a unit of any size can be proved, however little the agent allows itself."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    limit_own_memory(64 << 20)
+    run = ChallengeProcess(
+        nonce=challenge.new_nonce(),
+        parameters=parameters(mib=256).as_document(),
+        unit_memory_mib=256,
+    )
+    try:
+        committed = run.commit()
+    finally:
+        run.close()
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    challenge.check_commitment(parameters(mib=256), committed)
 
 
 def test_more_memory_than_promised_cannot_be_taken():

