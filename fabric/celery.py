@@ -22,7 +22,7 @@ SWEEPS = (
     "billing.settle_due_task",
 )
 # Once a day, at a quiet hour, UTC.
-NIGHTLY = ("billing.prove_books_task",)
+NIGHTLY = ("billing.prove_books_task", "journal.forget_expired_keys_task")
 
 
 @app.on_after_configure.connect

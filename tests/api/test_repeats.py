@@ -11,6 +11,7 @@ from django.test import Client
 
 from fabric.accounts.models import ApiKey, Project
 from fabric.journal.models import IdempotencyKey
+from fabric.journal.tasks import forget_expired_keys_task
 from fabric.lib.clock import utc_now
 from tests.world import World
 
@@ -127,3 +128,22 @@ def test_fifty_at_once_have_one_effect(committed_db: None, world: World, api) ->
     assert set(statuses) <= {201, 409}
     assert 201 in statuses
     assert Project.objects.filter(name="Atlas").count() == 1
+
+
+def test_keys_are_forgotten_when_their_time_is_over(world: World, api) -> None:
+    client = api(world.alice)
+    post(client, {"name": "Atlas"}, "old")
+    post(client, {"name": "Boreas"}, "new")
+    IdempotencyKey.objects.filter(key="old").update(expires_at=utc_now() - timedelta(seconds=1))
+    assert forget_expired_keys_task() == 1
+    assert [key.key for key in IdempotencyKey.objects.all()] == ["new"]
+    fresh = post(client, {"name": "Castor"}, "old")
+    assert (fresh[0], "Idempotency-Replayed" in fresh[2].headers) == (201, False)
+
+
+def test_an_expired_key_begins_anew_before_it_is_swept(world: World, api) -> None:
+    client = api(world.alice)
+    post(client, {"name": "Atlas"}, "k-1")
+    IdempotencyKey.objects.update(expires_at=utc_now() - timedelta(seconds=1))
+    status, body, _ = post(client, {"name": "Boreas"}, "k-1")
+    assert (status, body["name"]) == (201, "Boreas")
