@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import hypothesis
 import pytest
 import redis
 from django.conf import settings
@@ -16,6 +17,13 @@ from pytest_django.plugin import DjangoDbBlocker
 from deploy.local.processes import Child, Supervisor
 from tests import databases
 from tests.world import World, build_world
+
+
+# A busy machine is slow, which says nothing about the property under test.
+hypothesis.settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

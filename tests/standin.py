@@ -87,11 +87,13 @@ def own_standin(settings: Settings, tmp_path: Path) -> Iterator[StandInProcess]:
 
 @pytest.fixture
 def connected_standin(
-    live_server_url: str, settings: Settings, tmp_path: Path
+    live_server_url: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[StandInProcess]:
-    """A stand-in that sends its webhooks to the control plane of this test."""
+    """A stand-in that sends its webhooks to the control plane of this test, workers included."""
     address = f"{live_server_url}/webhooks/stripe/"
     for started in _run(address, tmp_path / "payments.sqlite"):
+        monkeypatch.setenv("FABRIC_PAYMENT_STANDIN_URL", started.url)
+        monkeypatch.setenv("STRIPE_WEBHOOK_SECRET", SECRET)
         yield _pay_through(started, settings)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -81,15 +82,10 @@ class Contradiction:
 @transaction.atomic
 def prove_books(*, now: datetime) -> list[Contradiction]:
     """Check the books from their rows in one snapshot; record the outcome, as an alert if bad."""
-    found: list[Contradiction] = []
     with connection.cursor() as cursor:
         if not connection.savepoint_ids:  # the outermost block may still choose its snapshot
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        for statement, query in _STATEMENTS.items():
-            cursor.execute(f"{query} LIMIT {_EXAMPLES}")
-            rows = tuple(f"{name}: {value}" for name, value in cursor.fetchall())
-            if rows:
-                found.append(Contradiction(statement, rows))
+        found = find_contradictions(cursor)
     record_event(
         kind="alert.books_disproved" if found else "books.proved",
         subject="ledger",
@@ -97,4 +93,15 @@ def prove_books(*, now: datetime) -> list[Contradiction]:
         data={item.statement: list(item.rows) for item in found},
         now=now,
     )
+    return found
+
+
+def find_contradictions(cursor: Any) -> list[Contradiction]:
+    """Return every statement that the rows contradict, through any cursor on the database."""
+    found = []
+    for statement, query in _STATEMENTS.items():
+        cursor.execute(f"{query} LIMIT {_EXAMPLES}")
+        rows = tuple(f"{name}: {value}" for name, value in cursor.fetchall())
+        if rows:
+            found.append(Contradiction(statement, rows))
     return found

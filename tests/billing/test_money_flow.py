@@ -1,10 +1,12 @@
 """Money from a wallet to the provider's earnings: each verb, and what it refuses."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, IntegrityError, transaction
 
+from billing.domain.lines import Rate
 from billing.domain.states import AgreementState, UsageState
 from billing.models import Account, Agreement, Reservation, Terms, Transfer, UsageRecord
 from billing.selectors import ledger_lines
@@ -536,3 +538,53 @@ def test_what_an_organisation_sees(world: World, now: datetime) -> None:
     assert kinds == {"wallet", "escrow"}
     assert {account.kind for account in Account.objects.visible_to(carol)} == {"earned"}
     assert Account.objects.visible_to(dave).count() == 0
+
+
+@pytest.mark.parametrize(
+    ("units", "seconds", "amount"),
+    [(1, 420, 280_000), (8, 420, 2_240_000), (8, 0, 0), (1, 3_600, 2_400_000), (1, 1, 666)],
+)
+def test_golden_amounts_of_one_and_eight_units(units: int, seconds: int, amount: int) -> None:
+    """R-C8 (api): seven minutes are not an hour, eight units are eight, and none cost nothing."""
+    rate = Rate(price_micros=2_400_000, per_quantity=3_600, units=units)
+    assert rate.line_amount(0, seconds) == amount
+
+
+def test_the_alarm_tells_how_long_the_oldest_line_waits(world: World, now: datetime) -> None:
+    """R-C8 (api): settlement that stands still is noticed, not discovered months later."""
+    assert settlement.longest_wait_seconds(now=now) == 0
+    agreement, terms = funded(world, now, 100_000)
+    window = first_window(terms, now)
+    _reserve(agreement, terms, window, 5, now)
+    due = record(agreement, terms, window, 5).disputable_until
+    assert settlement.longest_wait_seconds(now=due + timedelta(minutes=11)) == 660
+
+
+def test_a_large_chunk_settles_in_one_go_with_few_queries(
+    world: World, now: datetime, django_assert_max_num_queries: Any
+) -> None:
+    """R-C8 (api): the cost of a settlement run does not grow query by query with its lines."""
+    agreement, terms = funded(world, now, 1_000_000)
+    window = first_window(terms, now)
+    records = []
+    for ahead in range(60):
+        _reserve(agreement, terms, window + ahead, 5, now)
+        records.append(record(agreement, terms, window + ahead, 5))
+    with django_assert_max_num_queries(16):
+        assert settlement.settle_due(now=after_disputes(records[-1])) == 60
+    assert earned_micros(world.northwind) == 60 * 4_250
+    assert_books_balance()
+
+
+def test_a_run_keeps_its_two_cut_offs(world: World, now: datetime) -> None:
+    """R-C8 (api): which lines a run took can be found again from the run itself."""
+    agreement, terms = funded(world, now, 100_000)
+    window = first_window(terms, now)
+    _reserve(agreement, terms, window, 5, now)
+    usage_record = record(agreement, terms, window, 5)
+    later = after_disputes(usage_record)
+    settlement.settle_due(now=later)
+    usage_record.refresh_from_db()
+    run = usage_record.settlement
+    assert run is not None
+    assert (run.event_cutoff, run.ingestion_cutoff, run.settled) == (later, later, 1)

@@ -15,6 +15,7 @@ from billing.models import PaymentCustomer, StripeEvent, TopUp, Transfer
 from billing.services import inbox, topups, wallet
 from billing.services.ledger import KeyReused
 from billing.stripe_gateway import PaymentsUnavailable, WebhookEvent
+from deploy.local.processes import Child
 from fabric.journal.models import Event
 from fabric.lib.clock import utc_now
 from fabric.lib.errors import InvalidInput, NotAllowed
@@ -104,6 +105,32 @@ def test_the_stand_ins_webhook_credits_the_balance(
     assert wallet.available_micros(world.meridian) == TEN_DOLLARS
     assert inbox.events_due(now=utc_now() + timedelta(days=1), limit=10) == []
     assert_books_balance()
+
+
+def test_paid_on_the_page_credited_by_the_worker(
+    connected_standin: StandInProcess, celery_worker_process: Child, world: World
+) -> None:
+    """R-C12 (page): with every process real, the balance rises within seconds of the payment."""
+    top_up = _start(world, utc_now())
+    connected_standin.act(_session(top_up), "pay")
+    _wait_for(lambda: wallet.available_micros(world.meridian) == TEN_DOLLARS)
+    top_up.refresh_from_db()
+    assert top_up.state == TopUpState.PAID
+    _wait_for(lambda: not StripeEvent.objects.filter(processed_at__isnull=True).exists())
+    assert StripeEvent.objects.filter(failure="").count() == 2
+    assert_books_balance()
+
+
+def test_one_payment_told_by_two_events_is_credited_once(
+    world: World, standin: StandInProcess, now: datetime
+) -> None:
+    """R-C12 (api): two endpoints double every delivery under ids of their own; money moves once."""
+    top_up = _start(world, now)
+    standin.act(_session(top_up), "pay")
+    for event_id in ("evt_of_one_endpoint", "evt_of_the_other"):
+        _receive(event_id, "checkout.session.completed", _session(top_up), now)
+        assert inbox.process_event(event_id=event_id, now=now)
+    assert wallet.available_micros(world.meridian) == TEN_DOLLARS
 
 
 def test_news_in_any_order_leads_to_the_same_end(

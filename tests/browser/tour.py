@@ -40,6 +40,8 @@ def plan_tour(world: World, stage: Stage) -> list[Stop]:
         Stop("top-up", "/billing/top-ups/new/", "alice"),
         Stop("usage", f"/billing/usage/{stage.reading.usage_record.public_id}/", "alice"),
         Stop("earnings", "/provider/earnings/", "carol"),
+        Stop("billing-first", "/billing/", "dave"),
+        Stop("earnings-first", "/provider/earnings/", "dave"),
         Stop("organisation", "/settings/organisation/", "alice"),
         Stop("projects", "/settings/projects/", "alice"),
         Stop("keys", "/settings/keys/", "alice"),
