@@ -18,7 +18,6 @@ from deploy.local.processes import Child, Supervisor
 from tests import databases
 from tests.world import World, build_world
 
-
 # A busy machine is slow, which says nothing about the property under test.
 hypothesis.settings.register_profile(
     "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

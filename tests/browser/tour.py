@@ -19,6 +19,8 @@ class Stop:
 def plan_tour(world: World, stage: Stage) -> list[Stop]:
     """Return every page for a visitor, a buyer, a provider and an operator."""
     lease, listing = stage.lease.public_id, stage.listing.public_id
+    usage = stage.reading.usage_record
+    assert usage is not None
     return [
         Stop("home", "/"),
         Stop("search", "/search/?q=nothing"),
@@ -38,7 +40,7 @@ def plan_tour(world: World, stage: Stage) -> list[Stop]:
         Stop("disputes", "/disputes/", "alice"),
         Stop("billing", "/billing/", "alice"),
         Stop("top-up", "/billing/top-ups/new/", "alice"),
-        Stop("usage", f"/billing/usage/{stage.reading.usage_record.public_id}/", "alice"),
+        Stop("usage", f"/billing/usage/{usage.public_id}/", "alice"),
         Stop("earnings", "/provider/earnings/", "carol"),
         Stop("billing-first", "/billing/", "dave"),
         Stop("earnings-first", "/provider/earnings/", "dave"),
