@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.models.functions import Lower
 
+from fabric.journal.domain.parameters import OperationalParameters
 from fabric.journal.services.parameters import get_operational
 from providers.domain.challenges import ChallengeState, Verdict
 from providers.domain.liveness import Liveness, read_liveness
@@ -85,13 +86,23 @@ def path_of(*, node: Node) -> list[Step]:
     )
 
 
-def liveness_now(*, node: Node, now: datetime) -> Liveness:
-    """Return how a node's silence is read at `now`; costs a query unless the beat is loaded."""
-    rules = get_operational(now=now)
-    beat = getattr(node, "beat", None)
+def liveness_now(
+    *, node: Node, now: datetime, rules: OperationalParameters | None = None
+) -> Liveness:
+    """Return how a node's silence is read at `now`.
+
+    Costs a query unless its beat is loaded, and another for the rules in force unless given.
+    """
+    rules = rules or get_operational(now=now)
+    beat = beat_of(node)
     return read_liveness(
         beat.last_beat_at if beat else None,
         now=now,
         suspect_after_seconds=rules.suspect_after_seconds,
         dead_after_seconds=rules.dead_after_seconds,
     )
+
+
+def beat_of(node: Node) -> NodeBeat | None:
+    """Return a node's last beat, or None before the first."""
+    return getattr(node, "beat", None)

@@ -34,7 +34,7 @@ LINKS = {
     "lease_prefix": "/leases/",
     "dispute_prefix": "/disputes/#",
     "provider": "/provider/",
-    "enrol": "/provider/nodes/",
+    "enrol": "/provider/enrol/",
     "node_prefix": "/provider/nodes/",
     "listing_new": "/provider/listings/new/",
     "earnings": "/provider/earnings/",

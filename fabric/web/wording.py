@@ -11,6 +11,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "active": ("met", "met", "Running"),
     "available": ("met", "met", "Available"),
     "admitted": ("met", "met", "Admitted"),
+    "alive": ("met", "met", "Alive"),
     "published": ("met", "met", "Published"),
     "settled": ("met", "met", "Settled"),
     "earned": ("met", "met", "Earned"),
@@ -52,6 +53,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "professional": ("met", "chip", "Professional"),
     "community": ("met", "chip", "Community"),
     "issued": ("unknown", "wait", "Issued"),
+    "started": ("unknown", "wait", "Started"),
     "committed": ("unknown", "wait", "Committed"),
     "answered": ("unknown", "wait", "Answered"),
 }

@@ -19,14 +19,19 @@ from providers.models import (
 )
 
 
-class ProviderInput(serializers.Serializer[Any]):
+class NewProviderInput(serializers.Serializer[Any]):
+    """Where an organisation's capacity stands, as it declares; it keeps its name."""
+
+    country = serializers.RegexField(r"^[A-Za-z]{2}$", help_text="ISO 3166-1 alpha-2.")
+    region = serializers.RegexField(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", max_length=40)
+    pool = serializers.ChoiceField(choices=Pool.choices(), default=Pool.ENTERPRISE.value)
+    facility = serializers.CharField(max_length=80, allow_blank=True, default="")
+
+
+class ProviderInput(NewProviderInput):
     """What a provider declares about itself."""
 
     name = serializers.CharField(max_length=80)
-    country = serializers.RegexField(r"^[A-Za-z]{2}$", help_text="ISO 3166-1 alpha-2.")
-    region = serializers.RegexField(r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=40)
-    pool = serializers.ChoiceField(choices=Pool.choices(), default=Pool.ENTERPRISE.value)
-    facility = serializers.CharField(max_length=80, allow_blank=True, default="")
 
 
 class ProviderOutput(serializers.Serializer[Any]):

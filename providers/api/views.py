@@ -13,6 +13,7 @@ from fabric.accounts.api.base import ApiView
 from fabric.accounts.api.conditions import require_match
 from fabric.accounts.api.pages import PageQuery, page_of
 from fabric.accounts.domain.roles import Right
+from fabric.journal.services.parameters import get_operational
 from fabric.lib.errors import NotVisible
 from fabric_protocol.payloads import ENVELOPE_CONTENT_TYPE
 from providers.access import (
@@ -30,6 +31,7 @@ from providers.api.shapes import (
     KeyRevocationInput,
     KeyRevocationOutput,
     NewEnrolmentTokenOutput,
+    NewProviderInput,
     NodeDetailOutput,
     NodeOutput,
     NodeQuery,
@@ -51,7 +53,8 @@ from providers.services.capacity import list_free_units
 from providers.services.challenges import retest_node
 from providers.services.enrolment import create_token, revoke_token, token_state
 from providers.services.nodes import measured_facts, retire_node, revoke_keys
-from providers.services.profile import become_provider, change_profile
+from providers.services.profile import change_profile
+from providers.services.registration import register_provider
 
 
 class ProviderDetail(ApiView):
@@ -66,12 +69,12 @@ class ProviderDetail(ApiView):
         return Response(show_provider(access_provider(actor=self.actor)))
 
     @extend_schema(
-        operation_id="provider_create", request=ProviderInput, responses={201: ProviderOutput}
+        operation_id="provider_create", request=NewProviderInput, responses={201: ProviderOutput}
     )
     def post(self, request: Request) -> Response:
         """Become a provider."""
-        given = self.read_body(ProviderInput)
-        provider = become_provider(
+        given = self.read_body(NewProviderInput)
+        provider = register_provider(
             actor=self.actor,
             organisation=access_organisation(actor=self.actor),
             now=self.now,
@@ -99,10 +102,14 @@ class NodeList(ApiView):
         """List your nodes, newest first: state, health, tier, and what holds them back."""
         chosen = self.read_query(NodeQuery)
         nodes = Node.objects.visible_to(self.actor).filter(**chosen).select_related("beat")
-        return self.page(nodes, order=("-enrolled_at", "-id"), represent=self._show)
-
-    def _show(self, node: Node) -> dict[str, Any]:
-        return show_node(node, health=liveness_now(node=node, now=self.now))
+        rules = get_operational(now=self.now)
+        return self.page(
+            nodes,
+            order=("-enrolled_at", "-id"),
+            represent=lambda node: show_node(
+                node, health=liveness_now(node=node, now=self.now, rules=rules)
+            ),
+        )
 
 
 class NodeView(ApiView):

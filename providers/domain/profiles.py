@@ -7,7 +7,7 @@ from fabric.lib.errors import FieldError, InvalidInput
 from providers.domain.nodes import Pool
 
 _COUNTRY = re.compile(r"[A-Z]{2}")
-_REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_REGION = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,11 @@ def read_profile(*, name: str, country: str, region: str, pool: str, facility: s
             "letters, digits and hyphens, such as eu-central",
         ),
         ("pool", profile.pool in list(Pool), f"one of {pools}"),
-        ("facility", len(profile.facility) <= 80, "at most 80 characters"),
+        (
+            "facility",
+            len(profile.facility) <= 80 and "\x00" not in profile.facility,
+            "at most 80 characters",
+        ),
     )
     errors = tuple(
         FieldError(field, "not acceptable", accepted) for field, good, accepted in rules if not good

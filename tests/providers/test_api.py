@@ -165,21 +165,22 @@ def test_a_key_without_the_scope_is_refused(world: World) -> None:
 def test_an_organisation_becomes_a_provider_once(world: World) -> None:
     """R-B1 (api): a buyer becomes a provider, may change what it declares, and is not made twice."""
     alice = keyed(world, world.alice, READ, WRITE)
-    profile = {"name": "Meridian Lab", "country": "is", "region": "north-1", "pool": "edge"}
+    profile = {"country": "is", "region": "north-1", "pool": "edge"}
     assert alice.get("/api/v1/provider/").status_code == 404
     made = post(alice, "provider/", profile)
     assert (made.status_code, made.json()["country"]) == (201, "IS")
-    assert post(alice, "provider/", profile).json()["code"] == "WRONG_STATE"
+    assert post(alice, "provider/", profile).json()["code"] == "ALREADY_PROVIDER"
 
     read = alice.get("/api/v1/provider/")
     changed = alice.put(
         "/api/v1/provider/",
-        profile | {"pool": "home"},
+        profile | {"pool": "home", "name": "Meridian Spare"},
         content_type="application/json",
         headers={"If-Match": read["ETag"]},
     )
     assert (changed.status_code, changed.json()["pool"]) == (200, "home")
-    assert Provider.objects.get(organisation=world.meridian).pool == "home"
+    provider = Provider.objects.get(organisation=world.meridian)
+    assert (provider.pool, provider.name) == ("home", "Meridian Spare")
 
 
 @pytest.mark.parametrize(
@@ -188,14 +189,14 @@ def test_an_organisation_becomes_a_provider_once(world: World) -> None:
         ({"country": "Iceland"}, "/country"),
         ({"region": "North Pole"}, "/region"),
         ({"pool": "sea"}, "/pool"),
-        ({"name": ""}, "/name"),
+        ({"name": "Meridian"}, "/name"),
         ({"size": 3}, "/size"),
     ],
 )
 def test_a_bad_profile_names_the_field(world: World, changes: dict[str, Any], pointer: str) -> None:
     """R-A11 (api): what is not acceptable is refused by field."""
     alice = keyed(world, world.alice, READ, WRITE)
-    profile = {"name": "Meridian", "country": "IS", "region": "north-1", **changes}
+    profile = {"country": "IS", "region": "north-1", **changes}
     refused = post(alice, "provider/", profile)
     assert refused.status_code == 400
     assert pointer in [error["pointer"] for error in refused.json()["errors"]]
