@@ -149,19 +149,17 @@ def sum_line(record: UsageRecord | None) -> LineSum | None:
 
 
 def list_quantities(lease: Lease, terms: Terms) -> list[Quantity]:
-    """Return what can be drawn: readiness, then every promised figure."""
+    """Return what can be drawn: readiness, then figures that move (have a tolerance), then counts."""
     promise = terms.body["promise"]
     ready = Quantity(
         READY, "Ready", "s", terms.window_seconds, 0, "higher", "Metered against outside looks"
     )
-    return [
-        ready,
-        *(
-            _quantity(spec, promise[spec.name])
-            for spec in kind_of(lease.revision.body).fields
-            if spec.type in NUMBERS and spec.name in promise
-        ),
+    figures = [
+        _quantity(spec, promise[spec.name])
+        for spec in kind_of(lease.revision.body).fields
+        if spec.type in NUMBERS and spec.name in promise
     ]
+    return [ready, *sorted(figures, key=lambda figure: figure.tolerance_bps == 0)]
 
 
 def choose_quantity(quantities: Sequence[Quantity], name: str) -> Quantity:
