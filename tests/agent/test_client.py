@@ -97,7 +97,10 @@ def test_a_refusal_is_told_as_the_control_plane_said_it_and_not_repeated():
         "status": 400,
         "code": "INVALID_INPUT",
         "detail": "The listing is not acceptable.",
-        "errors": [{"field": "price", "reason": "it is missing", "accepted": "an amount"}],
+        "errors": [
+            {"field": "price", "reason": "it is missing", "accepted": "an amount"},
+            {"pointer": "/promise/a~1b", "detail": "not known", "accepted": "c"},
+        ],
         "suggestion": "Correct the fields.",
     }
     with Peer(lambda handler: handler.reply(400, problem, key=SERVER_KEY)) as peer:
@@ -105,7 +108,10 @@ def test_a_refusal_is_told_as_the_control_plane_said_it_and_not_repeated():
             plane_for(peer).post("listings/", {})
         assert len(peer.seen) == 1
     assert refusal.value.code == "INVALID_INPUT"
-    assert refusal.value.fields == [("price", "it is missing", "an amount")]
+    assert refusal.value.fields == [
+        ("price", "it is missing", "an amount"),
+        ("promise.a/b", "not known", "c"),
+    ]
     assert refusal.value.remedy == "Correct the fields."
 
 

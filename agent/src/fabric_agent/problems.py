@@ -44,9 +44,16 @@ class Refused(AgentProblem):
         rows = [row for row in errors if isinstance(row, dict)] if isinstance(errors, list) else []
         return [
             (
-                str(row.get("field") or row.get("pointer") or ""),
+                _as_path(str(row.get("field") or row.get("pointer") or "")),
                 str(row.get("reason") or row.get("detail") or ""),
                 str(row.get("accepted") or ""),
             )
             for row in rows
         ]
+
+
+def _as_path(pointer: str) -> str:
+    """Write a JSON pointer as the path a person sees in a file: /price/amount as price.amount."""
+    if not pointer.startswith("/"):
+        return pointer
+    return ".".join(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
