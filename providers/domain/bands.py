@@ -27,6 +27,12 @@ class Band:
     sample_size: int
     instruction_set: str = ""
     per_core: bool = False
+    fastest: float | None = None
+
+    @property
+    def expected(self) -> float:
+        """What to size work by: the fastest run we saw, or the middle where none is stated."""
+        return (self.low + self.high) / 2 if self.fastest is None else self.fastest
 
     def scaled(self, cores: int) -> "Band":
         """Return the range for a device with this many cores, where it is stated per core."""
@@ -40,6 +46,7 @@ class Band:
             self.source,
             self.sample_size,
             self.instruction_set,
+            fastest=None if self.fastest is None else self.fastest * cores,
         )
 
     def place(self, value: float) -> Place:
@@ -62,6 +69,7 @@ def read_bands(data: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, tup
                 sample_size=int(row["sample_size"]),
                 instruction_set=str(row.get("instruction_set", "")),
                 per_core=bool(row.get("per_core", False)),
+                fastest=float(row["fastest"]) if "fastest" in row else None,
             )
             for row in rows
         )

@@ -18,13 +18,13 @@ def build_parameters(
     bands: Mapping[str, Sequence[Band]],
     simulated: bool,
 ) -> challenge.Parameters:
-    """Return the work for every device of the report, sized by the middle of its class's range.
+    """Return the work for every device of the report, sized by what its class is expected to do.
 
     A simulated node gets the same questions cut to milliseconds, by one stated factor.
     """
     cores = core_count(report)
     band = select_band(bands, "compute_gops", instruction_set=instruction_set(report), cores=cores)
-    expected = (band.low + band.high) / 2 if band else UNKNOWN_GOPS_PER_CORE * cores
+    expected = band.expected if band else UNKNOWN_GOPS_PER_CORE * cores
     if simulated:
         return challenge.scaled_parameters(
             report=report_digest,
