@@ -176,14 +176,19 @@ def _place(figures: dict[str, dict[str, Any]], figure: str, machine: Machine) ->
     return Reason(
         f"{figure.upper()}_{place.upper()}",
         figure,
-        f"{band.low:g} to {band.high:g} {unit}",
+        f"{_plain(band.low)} to {_plain(band.high)} {unit}",
         measured["value"],
-        f"{word} of {measured['value']:g} {unit} is {'below' if slow else 'above'} the class's"
-        " range.",
+        f"{word} of {_plain(measured['value'])} {unit} is {'below' if slow else 'above'} the"
+        " class's range.",
         "Stop other work on the node, check its power and cooling, then run the test again."
         if slow
         else "Check which class the device is of; a figure this good is not believed for this one.",
     )
+
+
+def _plain(number: float) -> str:
+    """Write a figure for a sentence: thousands with commas, small ones with what matters."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
 def _memory_figure(exchange: Exchange, machine: Machine) -> dict[str, Any]:

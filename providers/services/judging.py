@@ -149,7 +149,7 @@ def _decide(node: Node, challenge: Challenge, judgement: Judgement, now: datetim
         to=NodeState.ADMITTED,
         actor=EXCHANGE,
         now=now,
-        reason=f"{hardware_class.tier} tier by benchmark",
+        reason=f"{hardware_class.get_tier_display()} tier by benchmark",
         evidence=challenge.public_id,
         changes={
             "tier": hardware_class.tier,

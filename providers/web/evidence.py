@@ -15,6 +15,7 @@ _LABELS = {
     "memory_bandwidth_gb_s": "Memory bandwidth",
     "memory_mib": "Memory, allocatable",
 }
+_UNIT_ENDINGS = ("_mib", "_gib", "_kib", "_mb_s", "_gb_s", "_mbit_s")
 _PLACES = {
     Place.INSIDE.value: ("match", "inside the range"),
     Place.TOO_SLOW.value: ("missed", "below the range"),
@@ -63,7 +64,9 @@ def show_check(challenge: Challenge) -> Check:
     memory = challenge.figures.get("memory_mib", {})
     return Check(
         challenge=challenge,
-        figures=[_figure(name, figure) for name, figure in challenge.figures.items()],
+        figures=[
+            _figure(name, challenge.figures[name]) for name in sorted(challenge.figures, key=_rank)
+        ],
         seconds=(committed - started).total_seconds() if started and committed else None,
         read_back_seconds=(answered - committed).total_seconds()
         if committed and answered
@@ -86,10 +89,25 @@ def show_checks(node: Node, *, most: int = 5) -> list[Check]:
 def show_facts(facts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return facts as rows, those that were measured first."""
     rows = [
-        {"field": field, **fact, "is_judged": str(fact["source"]).startswith("chl_")}
+        {"field": label_of(field), **fact, "is_judged": str(fact["source"]).startswith("chl_")}
         for field, fact in facts.items()
     ]
     return sorted(rows, key=lambda row: (not row["is_judged"], row["value"] is None, row["field"]))
+
+
+def _rank(name: str) -> tuple[int, str]:
+    known = list(_LABELS)
+    return (known.index(name) if name in known else len(known), name)
+
+
+def label_of(field: str) -> str:
+    """Return a field's name as words; its unit stands beside it and is not said twice."""
+    if field in _LABELS:
+        return _LABELS[field]
+    for ending in _UNIT_ENDINGS:
+        field = field.removesuffix(ending)
+    words = ["CPU" if word == "cpu" else word for word in field.split("_")]
+    return words[0][:1].upper() + " ".join(words)[1:]
 
 
 def _figure(name: str, figure: Mapping[str, Any]) -> Figure:
