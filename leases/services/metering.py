@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from fabric.accounts.domain.actors import Actor
+from fabric.accounts.domain.actors import EXCHANGE, Actor
 from fabric.lib.errors import NotVisible
 from fabric_protocol import canonical, dsse, payloads
 from leases.domain.batches import BadBatch, MeterBatch, read_batch
@@ -21,11 +21,15 @@ from leases.services.readings import record_reading
 from leases.services.receipts import Receipt, make_receipt
 from leases.services.reserving import Rules, rules_of
 from leases.services.transitions import lock_lease, tell
+from providers.domain.nodes import NodeState
+from providers.domain.reasons import Reason
 from providers.models import Node, NodeKey
+from providers.services.nodes import hold_back
 from providers.services.observations import record_observation
 
 MAX_ENVELOPE_BYTES = 64 * 1024
 KEPT_OF_A_GIANT = 1024
+STREAMS_BEFORE_NODE = 2
 MAX_KEPT_REFUSALS = 1000
 """Refusals kept per stream: a node may prove it misbehaves, not fill our disk with the proof."""
 
@@ -276,6 +280,25 @@ class _Reception:
             evidence=batch.public_id,
             counterparty=self.lease.organisation.public_id,
             now=self.now,
+        )
+        self._hold_node_back(batch)
+
+    def _hold_node_back(self, batch: Batch) -> None:
+        """Place nothing more on a node whose second stream contradicts itself."""
+        node = self.lease.node
+        held = Stream.objects.filter(node=node, state=StreamState.HELD).count()
+        if held < STREAMS_BEFORE_NODE or node.state != NodeState.ADMITTED:
+            return
+        reason = Reason(
+            code="METER_EQUIVOCATES",
+            field="meter",
+            promised="one batch under one number",
+            measured=f"{held} streams with two",
+            detail=f"Batch {batch.public_id} carries a number that another signed batch has.",
+            remedy="Restore the agent's outbox, or enrol the machine anew with a new key.",
+        )
+        hold_back(
+            node=node, reasons=[reason], actor=EXCHANGE, evidence=batch.public_id, now=self.now
         )
 
 

@@ -54,7 +54,11 @@ def open_dispute(request: HttpRequest, lease_id: str) -> HttpResponseBase:
     """Dispute one window of a lease."""
     actor = actor_for(request)
     lease = access_lease(actor=actor, public_id=lease_id)
-    reading = access_reading(actor=actor, public_id=request.POST.get("reading", ""))
+    chosen = request.POST.get("reading")
+    if not chosen:
+        messages.error(request, "Nothing is held. Choose the window that was wrong.")
+        return redirect("leases:lease", lease_id=lease_id)
+    reading = access_reading(actor=actor, public_id=chosen)
     if reading.lease_id != lease.pk:
         raise NotVisible(f"There is no such reading of {lease_id}.")
     try:

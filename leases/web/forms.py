@@ -31,7 +31,6 @@ class OrderForm(forms.Form):
         min_value=Decimal("0.01"),
         max_digits=8,
         decimal_places=2,
-        help_text="It ends then at the latest; you can stop it at any time.",
     )
     budget_micros = AmountField(
         label="Hold at most, $",

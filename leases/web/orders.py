@@ -21,6 +21,7 @@ from fabric.lib.clock import utc_now
 from fabric.lib.errors import DomainError, NotVisible
 from leases.services.ordering import place_order
 from leases.web.forms import OrderForm, new_key
+from leases.web.shown import list_promised
 from listings.access import read_listing
 from listings.domain.bodies import price_micros
 from listings.models import Listing, Revision
@@ -174,6 +175,7 @@ def _show(
         "words": class_words(offer.listing, name_classes()),
         "form": form,
         "sum": _sum(actor, offer, form),
+        "promises": list_promised(offer.revision.body),
         "rules": rules,
         "parameters": row,
         "alternatives": alternatives or [],

@@ -1,5 +1,6 @@
 """The pages of leases: the list, one lease, its chart, and what its parties do on it."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib import messages
@@ -13,6 +14,7 @@ from billing.models import Terms
 from fabric.accounts.access import actor_for, signed_in
 from fabric.accounts.domain.actors import Actor
 from fabric.accounts.domain.roles import Right
+from fabric.accounts.models import User
 from fabric.journal.models import Event
 from fabric.lib.clock import utc_now
 from fabric.lib.errors import DomainError
@@ -203,7 +205,6 @@ def _read_lease(request: HttpRequest, actor: Actor, lease: Lease) -> dict[str, A
         "address": _address(lease),
         "poll_seconds": min(60, max(2, terms.window_seconds // 2)),
         "events": _events(lease, hide=side is Side.PROVIDER),
-        "transitions": list(lease.transitions.all()),
     }
 
 
@@ -231,12 +232,13 @@ def _drawn(request: HttpRequest, lease_id: str) -> tuple[Lease, Quantity, list[R
 
 
 def _events(lease: Lease, *, hide: bool) -> list[dict[str, Any]]:
-    rows = Event.objects.filter(subject=lease.public_id).order_by("-id")[:SHOWN_EVENTS]
+    rows = list(Event.objects.filter(subject=lease.public_id).order_by("-id")[:SHOWN_EVENTS])
+    names = {} if hide else _names_of(row.actor for row in rows)
     return [
         {
             "kind": row.kind.partition(".")[2].replace("_", " "),
             "noun": row.kind.partition(".")[0],
-            "actor": _actor_words(row.actor, hide=hide),
+            "actor": _actor_words(row.actor, names, hide=hide),
             "reason": str(row.data.get("reason", "")),
             "at": row.at,
         }
@@ -244,12 +246,19 @@ def _events(lease: Lease, *, hide: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _actor_words(actor: str, *, hide: bool) -> str:
+def _names_of(actors: Iterable[str]) -> dict[str, str]:
+    keys = [User.key_from(actor) for actor in actors if actor.startswith("usr_")]
+    return {person.public_id: str(person) for person in User.objects.filter(pk__in=keys)}
+
+
+def _actor_words(actor: str, names: Mapping[str, str], *, hide: bool) -> str:
     """Name who acted; a provider is told that the buyer did, not which person."""
     if actor.startswith("nod_"):
         return "node"
-    if hide and actor.startswith(("usr_", "key_")):
-        return "buyer"
+    if actor.startswith("usr_"):
+        return "buyer" if hide else names.get(actor, "a person")
+    if actor.startswith("key_"):
+        return "buyer" if hide else "an API key"
     return actor
 
 

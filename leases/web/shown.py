@@ -1,6 +1,6 @@
 """What the pages of a lease show: figures, words and rows, ready to print."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from leases.domain.states import LIVE, LeaseState, Side
 from leases.models import Dispute, Lease, Reading
 from leases.selectors import LeaseMoney
 from listings.domain.bodies import kind_of
-from listings.domain.kinds.schema import FieldSpec, ValueType
+from listings.domain.kinds.schema import FieldSpec, Kind, ValueType
 
 SHOWN_WINDOWS = 12
 MOST_WINDOWS = 200
@@ -149,7 +149,7 @@ def sum_line(record: UsageRecord | None) -> LineSum | None:
 
 
 def list_quantities(lease: Lease, terms: Terms) -> list[Quantity]:
-    """Return what can be drawn: readiness, then figures that move (have a tolerance), then counts."""
+    """Return what can be drawn: readiness, then every promised figure."""
     promise = terms.body["promise"]
     ready = Quantity(
         READY, "Ready", "s", terms.window_seconds, 0, "higher", "Metered against outside looks"
@@ -159,7 +159,8 @@ def list_quantities(lease: Lease, terms: Terms) -> list[Quantity]:
         for spec in kind_of(lease.revision.body).fields
         if spec.type in NUMBERS and spec.name in promise
     ]
-    return [ready, *sorted(figures, key=lambda figure: figure.tolerance_bps == 0)]
+    # What is measured within a tolerance moves, and is looked at first; counts hardly ever do.
+    return [ready, *sorted(figures, key=lambda item: item.tolerance_bps == 0)]
 
 
 def choose_quantity(quantities: Sequence[Quantity], name: str) -> Quantity:
@@ -176,13 +177,25 @@ def list_rows(
 
 def list_promises(lease: Lease, terms: Terms, latest: Reading | None) -> list[PromiseRow]:
     """Return every promised field with the latest reading of it; a missing one says so."""
-    kind = kind_of(lease.revision.body)
-    found = {item["field"]: item for item in (latest.conformity if latest else [])}
+    return _promise_rows(
+        kind_of(lease.revision.body), terms.body["promise"], latest.conformity if latest else []
+    )
+
+
+def list_promised(body: Mapping[str, Any]) -> list[PromiseRow]:
+    """Return every field that a listing's text promises, before anything was measured for it."""
+    return _promise_rows(kind_of(body), body["promise"], [])
+
+
+def _promise_rows(
+    kind: Kind, promise: Mapping[str, Any], conformity: Sequence[Mapping[str, Any]]
+) -> list[PromiseRow]:
+    found = {item["field"]: item for item in conformity}
     rows = []
     for spec in kind.fields:
-        if spec.name not in terms.body["promise"]:
+        if spec.name not in promise:
             continue
-        promised = terms.body["promise"][spec.name]
+        promised = promise[spec.name]
         item = found.get(spec.name, {"observed": None, "verdict": "not_measured"})
         rows.append(
             PromiseRow(

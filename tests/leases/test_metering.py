@@ -370,3 +370,23 @@ def test_a_window_that_was_not_reserved_is_evidence_never_a_bill(scene: Scene) -
     ] == [(5, 5), (5, 2), (5, 0)]
     assert sum(UsageRecord.objects.values_list("amount_micros", flat=True)) == 97
     assert books_balance()
+
+
+def test_a_second_stream_with_two_truths_holds_the_node_back(scene: Scene) -> None:
+    """R-C4 (agent): once may be a broken disk; twice, nothing more is placed on the node."""
+    for place in range(2):
+        at = second(scene.now, 100 * place)
+        scene.beat(at)
+        lease = scene.running(now=at, key=f"order-{place}")
+        meter = scene.meter(lease)
+        body = meter.body(at)
+        scene.deliver(lease, meter.seal(body), second(at, 5))
+        scene.node.refresh_from_db()
+        assert scene.node.state == "admitted"
+        scene.deliver(lease, meter.seal({**body, "samples": 4}), second(at, 6))
+        scene.end(lease, second(at, 7))
+        for later in (20, 60, 90):
+            scene.sweep(second(at, later))
+    scene.node.refresh_from_db()
+    assert scene.node.state == "held_back"
+    assert scene.node.held_back_reasons[0]["code"] == "METER_EQUIVOCATES"
