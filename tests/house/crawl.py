@@ -16,6 +16,7 @@ from fabric.lib.clock import utc_now
 from fabric.lib.models import PublicModel
 from leases.models import Lease
 from leases.services import disputes
+from providers.services.enrolment import create_token
 from tests.leases.clients import key_client
 from tests.leases.scene import Scene, build_scene, second
 from tests.world import World
@@ -86,6 +87,7 @@ def build_town(world: World) -> Town:
         created_by=world.alice.public_id,
         created_at=now,
     )
+    _, token = create_token(provider=world.provider, actor=scene.carol, now=now)
     # Parts that no row names by itself; `{lease_id}` and its like find their row (see `fill`).
     parts = {
         "number": "1",
@@ -94,6 +96,8 @@ def build_town(world: World) -> Town:
         "project_id": world.project.public_id,
         "person_id": world.bob.public_id,
         "key_id": key.public_id,
+        "report_id": scene.node.reports.latest("received_at").public_id,
+        "token_id": token.public_id,
         "transfer_id": str(Transfer.objects.filter(kind="top_up").latest("id").pk),
         "code": "not_found",
         "token": "not-a-token",
