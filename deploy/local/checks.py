@@ -117,7 +117,7 @@ def _checks(servers: Mapping[str, str]) -> list[Check]:
         Check("migrations", [*manage, "makemigrations", "--check", "--dry-run"], testing),
         Check("deployment", [*manage, "check", "--deploy", "--fail-level", "WARNING"], production),
         Check("imports", [tool["lint-imports"]], testing),
-        Check("templates", [tool["djlint"], "--lint", "--check", "--quiet", _TEMPLATES]),
+        Check("templates", [tool["djlint"], "--lint", "--quiet", _TEMPLATES]),
         Check("openapi", [str(PYTHON), "-m", "deploy.local.openapi", "--check"], testing),
         Check("requirements", [str(PYTHON), "-m", "tests.requirements_table", "--check"]),
         Check("ruff", [tool["ruff"], "check", "--quiet"]),
