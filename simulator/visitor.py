@@ -24,7 +24,7 @@ class Form:
 
     action: str
     method: str
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str | list[str]] = field(default_factory=dict)
     choices: dict[str, list[str]] = field(default_factory=dict)
     buttons: list[tuple[str, str]] = field(default_factory=list)
 
@@ -48,22 +48,19 @@ class Visitor:
         reader.feed(self.html)
         return reader.forms
 
-    def submit(self, *, button: str = "", **values: str) -> str:
+    def submit(self, *, button: str = "", action: str = "", **values: str | list[str]) -> str:
         """Fill in and send the form that has all these fields, and return the page it leads to.
 
-        `button` names a submit button's `name=value` when the form has several.
+        `button` names a submit button's `name=value` when the form has several; `action` the
+        address a form without fields leads to. Of forms that fit, one that posts comes first.
         """
-        form = self._form_with(set(values), button)
+        form = self._form_with(set(values), button, action)
         name, _, value = button.partition("=")
         sent = {**form.values, **values, **({name: value} if name else {})}
         target = urljoin(self.url, form.action)
         if form.method == "get":
             return self._follow(self.client.get(target, params=sent))
-        answer = self.client.post(target, data=sent, headers={"Referer": self.url})
-        page = self._follow(answer)
-        if answer.status_code == 200 and ("errorlist" in page or "aria-invalid" in page):
-            raise PageRefused(f"{target} did not take {sorted(values)}: {_errors(page)}")
-        return page
+        return self._follow(self.client.post(target, data=sent, headers={"Referer": self.url}))
 
     def sign_in(self, email: str, password: str) -> None:
         """Sign in through the page a person uses."""
@@ -76,13 +73,18 @@ class Visitor:
         """Close the connections."""
         self.client.close()
 
-    def _form_with(self, names: set[str], button: str) -> Form:
+    def _form_with(self, names: set[str], button: str, action: str) -> Form:
         wanted = tuple(button.split("=", 1)) if button else None
-        for form in self.forms():
-            known = {*form.values, *form.choices}
-            if names <= known and (wanted is None or wanted in form.buttons):
+        for form in sorted(self.forms(), key=lambda form: form.method != "post"):
+            fits = (
+                names <= {*form.values, *form.choices}
+                and (wanted is None or wanted in form.buttons)
+                and action in {"", form.action}
+            )
+            if fits:
                 return form
-        raise PageRefused(f"{self.url} has no form with {sorted(names)} {button}".rstrip())
+        asked = " ".join(part for part in (str(sorted(names)), button, action) if part)
+        raise PageRefused(f"{self.url} has no form with {asked}")
 
     def _follow(self, answer: httpx.Response) -> str:
         for _ in range(_MOST_REDIRECTS):
@@ -90,7 +92,10 @@ class Visitor:
                 break
             answer = self.client.get(urljoin(str(answer.url), answer.headers["Location"]))
         if answer.status_code != 200:
-            raise PageRefused(f"{answer.request.method} {answer.url} answered {answer.status_code}")
+            raise PageRefused(
+                f"{answer.request.method} {answer.url} answered {answer.status_code}: "
+                f"{_errors(answer.text)}"
+            )
         self.url, self.html = str(answer.url), answer.text
         return self.html
 
@@ -139,15 +144,17 @@ class _FormReader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._form is not None and self._area:
-            self._form.values[self._area] += data
+            self._form.values[self._area] = f"{self._form.values[self._area]}{data}"
 
     def _read_input(self, form: Form, name: str, given: dict[str, str]) -> None:
         kind = given.get("type", "text")
         if kind in {"checkbox", "radio"}:
             value = given.get("value", "on")
             form.choices.setdefault(name, []).append(value)
-            if "checked" in given:
+            if "checked" in given and kind == "radio":
                 form.values[name] = value
+            elif "checked" in given:
+                form.values[name] = [*form.values.get(name, []), value]
         elif kind == "submit":
             form.buttons.append((name, given.get("value", "")))
         else:

@@ -1,0 +1,242 @@
+"""The agents of a local exchange: a real one on this machine, and one process of simulated ones."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deploy.local.deployment import Deployment
+from deploy.local.processes import StartFailed
+from deploy.local.venv import PYTHON, ROOT
+from fabric_agent.assemble import find_runtimes, make_driver
+from fabric_agent.client import ControlPlane
+from fabric_agent.listing_files import publish_listing
+from fabric_agent.problems import AgentProblem
+from fabric_agent.state import StateFolder
+from listings.domain.kinds.accelerator import ACCELERATOR
+
+MEMORY_MIB = 1024
+HOST_PRICE_MICROS = 360_000_000  # per hour: a tenth of a unit of money a second, seen moving
+_ADMISSION_SECONDS = 150
+_PROMISE_FIELDS = frozenset(spec.name for spec in ACCELERATOR.fields)
+# Speeds vary from run to run; what is promised should still be kept on a busy day.
+_MARGIN = {
+    **dict.fromkeys(("compute_gops", "memory_bandwidth_gb_s"), 0.9),
+    **dict.fromkeys(("peer_bandwidth_gb_s", "disk_gib"), 0.9),
+    **dict.fromkeys(("disk_read_mb_s", "disk_write_mb_s"), 0.5),
+    **dict.fromkeys(("network_down_mbit_s", "network_up_mbit_s"), 0.5),
+}
+
+
+_ROUND_FROM = 100  # above it nobody reads the decimals
+
+
+def agent_command(*arguments: str) -> list[str]:
+    """Return how to call the agent's command line."""
+    return [str(PYTHON), "-m", "fabric_agent", *arguments]
+
+
+def call_agent(deployment: Deployment, *arguments: str) -> str:
+    """Run one command of the agent to its end and return what it printed."""
+    done = subprocess.run(
+        agent_command(*arguments),
+        cwd=ROOT,
+        env=deployment.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        told = (done.stderr or done.stdout).strip()
+        raise StartFailed(f"fabric-agent {arguments[0]} failed:\n{told}")
+    return done.stdout
+
+
+def host_folder(deployment: Deployment) -> Path:
+    """Return the state folder of the agent on this machine."""
+    return deployment.folder / "agent"
+
+
+def enrol_host(deployment: Deployment, token: str, name: str) -> str:
+    """Enrol this machine and return what the agent said."""
+    return call_agent(
+        deployment,
+        *("enroll", "--url", deployment.url, "--token", token, "--name", name),
+        *("--memory-mib", str(MEMORY_MIB), "--state", str(host_folder(deployment))),
+    )
+
+
+def run_host(deployment: Deployment) -> None:
+    """Start the agent of this machine; its workloads end with us, not with the agent."""
+    deployment.start_agent(
+        "agent",
+        agent_command("run", "--state", str(host_folder(deployment))),
+        {"FABRIC_AGENT_SUPERVISOR_PID": str(os.getpid())},
+    )
+
+
+def start_host(deployment: Deployment) -> None:
+    """Enrol this machine unless it is enrolled, and run its agent."""
+    host = deployment.cast["host"]
+    if host["token"]:
+        enrol_host(deployment, host["token"], host["name"])
+    run_host(deployment)
+
+
+def start_fleet(deployment: Deployment) -> None:
+    """Run all simulated nodes in one process; those enrolled before carry on."""
+    nodes = deployment.cast["simulated"]
+    folder = deployment.folder / "fleet"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    tokens = deployment.folder / "fleet-tokens"
+    tokens.touch(mode=0o600)
+    # A line for every node, so that numbers and classes stay the same; a known one needs no token.
+    tokens.write_text("".join(f"{node['token'] or 'enrolled'}\n" for node in nodes))
+    deployment.start_agent(
+        "fleet",
+        agent_command(
+            *("simulate", "--url", deployment.url, "--token-file", str(tokens)),
+            *(part for node in nodes for part in ("--profile", node["class"])),
+            *("--prefix", "sim-", "--state", str(folder)),
+        ),
+        {},
+    )
+
+
+def publish_fleet(deployment: Deployment) -> int:
+    """Publish a listing for every simulated node as it is admitted; return how many are out."""
+    waiting = [node for node in deployment.cast["simulated"] if not _published(deployment, node)]
+    deadline = time.monotonic() + _ADMISSION_SECONDS
+    while waiting and time.monotonic() < deadline:
+        for node in list(waiting):
+            if _publish_simulated(deployment, node):
+                waiting.remove(node)
+        deployment.supervisor.check()
+        time.sleep(0.5)
+    return len(deployment.cast["simulated"]) - len(waiting)
+
+
+def publish_host(deployment: Deployment) -> str | None:
+    """Publish this machine's listing once it is admitted; None when it never was."""
+    state = StateFolder(host_folder(deployment))
+    marker = state.path / "listing.yaml"
+    if marker.exists():
+        return None
+    deadline = time.monotonic() + _ADMISSION_SECONDS
+    while time.monotonic() < deadline:
+        standing = standing_of(state)
+        if standing.get("state") == "admitted":
+            offer = make_offer(
+                state,
+                standing,
+                title="This machine's own processor",
+                price_micros=HOST_PRICE_MICROS,
+                place=deployment.cast["host"],
+            )
+            marker.write_text(yaml.safe_dump(offer, sort_keys=False))
+            return str(publish_listing(state, marker)["id"])
+        deployment.supervisor.check()
+        time.sleep(0.5)
+    return None
+
+
+def standing_of(state: StateFolder) -> dict[str, Any]:
+    """Return how the exchange sees a node, asked with the node's own key; empty if it cannot say."""
+    if not state.is_enrolled:
+        return {}
+    identity = state.identity()
+    plane = ControlPlane(identity.url, key=state.key(), server_key=identity.server_key, tries=1)
+    try:
+        return dict(plane.get("nodes/self/").document())
+    except AgentProblem:
+        return {}
+    finally:
+        plane.close()
+
+
+def make_offer(
+    state: StateFolder,
+    standing: dict[str, Any],
+    *,
+    title: str,
+    price_micros: int,
+    place: dict[str, Any],
+) -> dict[str, Any]:
+    """Return a listing that promises a little less than the node has shown."""
+    config, identity = state.config(), state.identity()
+    driver = make_driver(config, node=identity.node_id, work_folder=state.path)
+    runtimes = find_runtimes(config, accepts_unisolated=identity.accepts_unisolated)
+    shown = driver.inventory(
+        isolation=standing["isolation"], runtime=runtimes[0].name if runtimes else "none"
+    ).facts
+    for check in reversed(standing["checks"]):
+        if check["verdict"] == "passed":
+            shown = {**shown, **check["figures"]}
+    promise = {
+        name: _promised(name, fact["value"])
+        for name, fact in shown.items()
+        if name in _PROMISE_FIELDS and fact["value"] is not None
+    }
+    return {
+        "kind": "accelerator",
+        "title": title,
+        "region": place["region"],
+        "country": place["country"],
+        "depth": "container",
+        "max_hours": 72,
+        "interruptible": standing["tier"] == "community",
+        "promise": {
+            **promise,
+            "device_class": standing["hardware_class"],
+            "isolation": standing["isolation"],
+        },
+        "price": {
+            "amount_micros": str(price_micros),
+            "per_quantity": 3600,
+            "meter_unit": "accelerator_second",
+        },
+    }
+
+
+def _promised(name: str, value: Any) -> Any:
+    if name not in _MARGIN:
+        return value
+    less = value * _MARGIN[name]
+    return int(less) if less >= _ROUND_FROM else round(less, 3)
+
+
+def _published(deployment: Deployment, node: dict[str, Any]) -> bool:
+    return (_folder_of(deployment, node).path / "listing.yaml").exists()
+
+
+def _publish_simulated(deployment: Deployment, node: dict[str, Any]) -> bool:
+    state = _folder_of(deployment, node)
+    standing = standing_of(state)
+    if standing.get("state") != "admitted":
+        return False
+    marker = state.path / "listing.yaml"
+    offer = make_offer(
+        state,
+        standing,
+        title=node["title"],
+        price_micros=node["price_micros"],
+        place=node,
+    )
+    marker.write_text(yaml.safe_dump(offer, sort_keys=False))
+    publish_listing(state, marker)
+    return True
+
+
+def _folder_of(deployment: Deployment, node: dict[str, Any]) -> StateFolder:
+    return StateFolder(deployment.folder / "fleet" / node["name"])
+
+
+def read_status(deployment: Deployment) -> dict[str, Any]:
+    """Return what `fabric-agent status` says of the agent on this machine."""
+    said = call_agent(deployment, "status", "--json", "--state", str(host_folder(deployment)))
+    found: dict[str, Any] = json.loads(said)
+    return found
