@@ -33,7 +33,7 @@ class OffPromise:
 
     reading: Reading
     word: str
-    fields: str
+    fields: list[str]
     disputable_until: datetime | None
 
 
@@ -114,10 +114,10 @@ def _row(lease: Lease, last: Reading | None) -> LeaseRow:
 
 def _off_promise(reading: Reading, now: datetime) -> OffPromise:
     verdicts = _verdicts(reading)
-    bad = [one.field.replace("_", " ") for one in verdicts if one.verdict in {"short", "different"}]
+    bad = [one.field for one in verdicts if one.verdict in {"short", "different"}]
     record = reading.usage_record
     until = record.disputable_until if record and record.disputable_until > now else None
-    return OffPromise(reading, summary_word(verdicts), ", ".join(bad), until)
+    return OffPromise(reading, summary_word(verdicts), bad, until)
 
 
 def _verdicts(reading: Reading) -> list[Compared]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db.models import Case, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -27,6 +28,7 @@ from listings.web.forms import ListingForm
 from listings.web.listing import history_of
 from listings.web.promises import build_promise_table
 from providers.access import access_node, access_provider
+from providers.domain.nodes import NodeState
 from providers.models import Node, Provider
 from providers.services.nodes import measured_facts
 
@@ -170,7 +172,8 @@ def _render_form(
 
 
 def _node_choices(provider: Provider) -> list[tuple[str, str]]:
-    nodes = Node.objects.standing().filter(provider=provider).order_by("name")
+    admitted_first = Case(When(state=NodeState.ADMITTED, then=0), default=1)
+    nodes = Node.objects.standing().filter(provider=provider).order_by(admitted_first, "name")
     return [(node.public_id, f"{node.name} ({node.state.replace('_', ' ')})") for node in nodes]
 
 

@@ -52,7 +52,7 @@ def test_the_page_shows_the_claim_the_reading_and_what_a_ruling_does(
     """R-C8 (page): evidence side by side, and the ruling's effect on the ledger before it."""
     html = operator(world).get(page(dispute), {"stands_bps": "3333"}).content.decode()
     assert "It did not answer &lt;b&gt;at all&lt;/b&gt;." in html
-    assert "memory mib" in html
+    assert "Memory, allocatable" in html
     assert "If 33.33 % stands" in html
     assert "Rule: 33.33 % stands, 0.000022 settles, 0.000047 returns" in html
     assert UsageRecord.objects.get().state == UsageState.DISPUTED

@@ -61,7 +61,7 @@ def test_a_buyer_sees_what_runs_whether_it_charges_and_what_fell_short(
     html = show(world, "alice", "/")
     assert lease.public_id in html
     assert "charging" in html
-    assert "memory bandwidth gb s" in html
+    assert "Memory bandwidth" in html
     assert ">0.019" in html or ">0.01" in html  # what of the 0.02 in escrow is not yet promised
 
 

@@ -3,6 +3,7 @@
 from django import template
 
 from fabric.backoffice import figures
+from listings.domain.kinds import KINDS
 
 register = template.Library()
 
@@ -17,6 +18,19 @@ def money(micros: int) -> str:
 def words(key: object) -> str:
     """Write a key of ours as words."""
     return str(key).replace("_", " ")
+
+
+@register.filter
+def verdict_word(key: object) -> str:
+    """Write a verdict as the product's pages do."""
+    return {"match": "Met", "better": "Met"}.get(str(key), words(key).capitalize())
+
+
+@register.filter
+def field_label(name: object) -> str:
+    """Return what the listings' schemas call a promised field; an unknown one reads as itself."""
+    labels = {spec.name: spec.label for kind in KINDS.values() for spec in kind.fields}
+    return labels.get(str(name), words(name))
 
 
 @register.filter

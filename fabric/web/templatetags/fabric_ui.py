@@ -4,12 +4,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import template
-from django.forms import BoundField, CheckboxInput, RadioSelect, Select
+from django.forms import (
+    BoundField,
+    CheckboxInput,
+    CheckboxSelectMultiple,
+    RadioSelect,
+    Select,
+)
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from fabric.lib.money import MICROS, format_amount
 from fabric.web import gauges, wording
+from listings.domain.kinds import KINDS
 
 register = template.Library()
 
@@ -206,13 +213,21 @@ def words(value: object) -> str:
     return str(value).replace("_", " ")
 
 
+@register.filter
+def field_label(name: object) -> str:
+    """Return what the listings' schemas call a promised field; an unknown one reads as itself."""
+    for kind in KINDS.values():
+        for spec in kind.fields:
+            if spec.name == name:
+                return spec.label
+    return str(name or "").replace("_", " ")
+
+
 @register.simple_tag
 def widget(field: BoundField) -> SafeString:
     """Draw a form field's input with the classes of the look."""
     kind = field.field.widget
-    if isinstance(kind, RadioSelect):
-        return field.as_widget()
-    if isinstance(kind, CheckboxInput):
+    if isinstance(kind, CheckboxInput | RadioSelect | CheckboxSelectMultiple):
         css = "form-check-input"
     else:
         css = "form-select" if isinstance(kind, Select) else "form-control"
