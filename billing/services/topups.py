@@ -80,7 +80,11 @@ def fulfil(*, session_id: str, now: datetime) -> TopUp:
     Called by the webhook's task and by the return page, in any order and at once; the money is
     booked by whichever moves the row, in that same transaction.
     """
-    session = stripe_gateway.retrieve_checkout(session_id)
+    return apply_session(session=stripe_gateway.retrieve_checkout(session_id), now=now)
+
+
+def apply_session(*, session: CheckoutSession, now: datetime) -> TopUp:
+    """Bring a top-up up to date with a session that the processor has just described."""
     top_up = TopUp.find_public(session.reference)
     if top_up is None:
         raise NotVisible("No top-up belongs to this payment.")

@@ -324,6 +324,20 @@ def test_a_part_window_grows_when_money_arrives(world: World, now: datetime) -> 
     assert_books_balance()
 
 
+def test_a_window_is_reserved_for_wherever_the_counter_may_stand(
+    world: World, now: datetime
+) -> None:
+    """R-C11 (api): five seconds cost one micro-unit more from some places than from others."""
+    agreement, terms = funded(world, now, 100_000, price=2_000_000)
+    window = first_window(terms, now)
+    reserved = [
+        _reserved_micros(_reserve(agreement, terms, window + ahead, 5, now)) for ahead in range(2)
+    ]
+    assert reserved == [2_777, 2_778]
+    charged = [record(agreement, terms, window + ahead, 5).amount_micros for ahead in range(2)]
+    assert charged == [2_777, 2_778]
+
+
 def test_windows_are_reserved_in_order(world: World, now: datetime) -> None:
     agreement, terms = funded(world, now, 100_000)
     window = first_window(terms, now)

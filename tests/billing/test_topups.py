@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -18,7 +19,7 @@ from billing.stripe_gateway import PaymentsUnavailable, WebhookEvent
 from deploy.local.processes import Child
 from fabric.journal.models import Event
 from fabric.lib.clock import utc_now
-from fabric.lib.errors import InvalidInput, NotAllowed
+from fabric.lib.errors import InvalidInput, NotAllowed, NotVisible
 from tests.billing.money import assert_books_balance
 from tests.standin import StandInProcess
 from tests.world import World
@@ -175,27 +176,46 @@ def test_a_paid_top_up_never_goes_back(
             rows.update(**change)
 
 
-def test_a_payment_of_another_amount_is_not_credited(
-    world: World, standin: StandInProcess, now: datetime
+@pytest.mark.parametrize(
+    ("amount_minor", "currency"), [(999, "usd"), (1_001, "usd"), (1_000, "eur")]
+)
+def test_a_payment_of_another_amount_or_currency_is_not_credited(
+    world: World, standin: StandInProcess, now: datetime, amount_minor: int, currency: str
 ) -> None:
-    """A session that took another amount than was asked is left to an operator."""
+    """R-C12 (api): a session that took something else than was asked is left to an operator."""
     top_up = _start(world, now)
-    other = stripe_gateway.create_checkout(
-        reference=top_up.public_id + "x",
-        organisation=world.meridian.public_id,
-        customer=PaymentCustomer.objects.get().customer_id,
-        amount_minor=500,
-        currency="usd",
-        return_url="http://127.0.0.1/",
-        cancel_url="http://127.0.0.1/",
-    )
-    TopUp.objects.filter(pk=top_up.pk).update(checkout_session=other.id)
-    standin.act(other.id, "pay")
-    _receive("evt_1", "checkout.session.completed", other.id, now)
-    with pytest.raises(Exception, match="No top-up belongs"):
+    other = _open_session(top_up.public_id, amount_minor, currency)
+    standin.act(other, "pay")
+    _receive("evt_1", "checkout.session.completed", other, now)
+    with pytest.raises(topups.PaymentMismatch):
         inbox.process_event(event_id="evt_1", now=now)
+    top_up.refresh_from_db()
+    assert top_up.state == TopUpState.CREATED
     assert wallet.available_micros(world.meridian) == 0
     assert StripeEvent.objects.get().processed_at is None
+    assert Event.objects.filter(kind="alert.payment_mismatch").count() == 1
+
+
+def test_a_test_payment_is_not_credited_where_cards_are_live(
+    world: World, standin: StandInProcess, now: datetime
+) -> None:
+    """R-C12 (api): money of the test mode never reaches a live balance."""
+    top_up = _start(world, now)
+    standin.act(_session(top_up), "pay")
+    session = stripe_gateway.retrieve_checkout(_session(top_up))
+    with pytest.raises(topups.PaymentMismatch):
+        topups.apply_session(session=replace(session, livemode=True), now=now)
+    assert wallet.available_micros(world.meridian) == 0
+
+
+def test_a_payment_that_belongs_to_no_top_up_is_not_credited(
+    world: World, standin: StandInProcess, now: datetime
+) -> None:
+    session = _open_session("somebody else's shop", 1_000, "usd")
+    standin.act(session, "pay")
+    with pytest.raises(NotVisible):
+        topups.fulfil(session_id=session, now=now)
+    assert wallet.available_micros(world.meridian) == 0
 
 
 def test_a_failure_leaves_the_event_to_be_tried_again(
@@ -316,6 +336,28 @@ def _receive(event_id: str, kind: str, object_id: str, now: datetime) -> None:
         payload={"id": event_id, "type": kind, "data": {"object": {"id": object_id}}},
     )
     assert inbox.receive_event(event=event, now=now)
+
+
+def _open_session(reference: str, amount_minor: int, currency: str) -> str:
+    """Open a payment page past the gateway, as a fault or a stranger would."""
+    session = stripe_gateway._client().v1.checkout.sessions.create(
+        {
+            "mode": "payment",
+            "client_reference_id": reference,
+            "success_url": "http://127.0.0.1/",
+            "line_items": [
+                {
+                    "price_data": {
+                        "currency": currency,
+                        "unit_amount": amount_minor,
+                        "product_data": {"name": "Other"},
+                    },
+                    "quantity": 1,
+                }
+            ],
+        }
+    )
+    return session.id
 
 
 def _expire(top_up: TopUp) -> None:
