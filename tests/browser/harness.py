@@ -134,7 +134,7 @@ def open_window(
         reduced_motion="reduce",
     )
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(30_000)
     visitor = Visitor(page, context, base_url, theme, size)
 
     def hear(message: ConsoleMessage) -> None:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from fabric.journal.models import ProtocolParameters
+from fabric.journal.services import parameters
 from fabric.lib.clock import utc_now
 from leases.models import Dispute, Lease, Reading
 from leases.services import disputes
@@ -11,7 +13,7 @@ from providers.models import Node
 from tests.leases.scene import build_scene, second
 from tests.listings.bodies import BODY
 from tests.listings.machines import admitted_node
-from tests.world import World
+from tests.world import COMMERCIAL, IN_FORCE_SINCE, World
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ def set_stage(world: World) -> Stage:
     """Play a few windows up to now: one as promised, one short, one disputed."""
     now = utc_now().replace(microsecond=0)
     start = now - timedelta(seconds=now.timestamp() % 5 + 15)
+    allow_long_disputes(world)
     scene = build_scene(world, start)
     lease = scene.running(budget_micros=900_000)
     meter = scene.meter(lease)
@@ -49,3 +52,14 @@ def set_stage(world: World) -> Stage:
         now=now,
     )
     return Stage(scene.listing, scene.node, scene.again(lease), readings[0], dispute)
+
+
+def allow_long_disputes(world: World) -> None:
+    """Let readings be disputed for an hour, so that a slow browser does not miss the window."""
+    parameters.adopt_parameters(
+        kind=ProtocolParameters.Kind.COMMERCIAL,
+        body={**COMMERCIAL, "dispute_window_seconds": 3600},
+        proposed_by=world.olga.public_id,
+        approved_by="exchange",
+        effective_at=IN_FORCE_SINCE,
+    )
