@@ -1,6 +1,8 @@
 """Puts an agent together from its state folder."""
 
+import logging
 import os
+import shutil
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,12 +14,15 @@ from fabric_agent.drivers.base import Driver
 from fabric_agent.drivers.host_cpu import HostCpu
 from fabric_agent.drivers.simulated import Simulated, find_profile
 from fabric_agent.metering.outbox import Outbox
-from fabric_agent.problems import StateProblem
-from fabric_agent.state import StateFolder
+from fabric_agent.problems import AgentProblem, StateProblem
+from fabric_agent.state import DEFAULT_FOLDER, StateFolder
 from fabric_agent.workloads.base import Runtime
 from fabric_agent.workloads.manager import Workloads
+from fabric_agent.workloads.podman import PodmanRuntime
 from fabric_agent.workloads.process import ProcessRuntime
 from fabric_agent.workloads.threads import ThreadRuntime
+
+log = logging.getLogger("fabric_agent")
 
 SUPERVISOR_VARIABLE = "FABRIC_AGENT_SUPERVISOR_PID"
 
@@ -33,7 +38,11 @@ def assemble(state: StateFolder) -> Agent:
         )
     driver = make_driver(config, node=identity.node_id, work_folder=work_folder(state, config))
     outbox = Outbox(state.outbox_path)
-    runtimes = find_runtimes(config, accepts_unisolated=identity.accepts_unisolated)
+    runtimes = find_runtimes(
+        config,
+        accepts_unisolated=identity.accepts_unisolated,
+        store=state.path / "containers",
+    )
     workloads = Workloads(
         outbox,
         folder=state.leases_path,
@@ -64,14 +73,28 @@ def make_driver(config: Config, *, node: str, work_folder: Path) -> Driver:
     return HostCpu(unit_memory_mib=config.unit_memory_mib, work_folder=work_folder)
 
 
-def find_runtimes(config: Config, *, accepts_unisolated: bool) -> list[Runtime]:
-    """Return the ways this node can run workloads, the best first."""
+def find_runtimes(
+    config: Config, *, accepts_unisolated: bool, store: Path | None = None
+) -> list[Runtime]:
+    """Return the ways this node can run workloads, the best first.
+
+    Podman needs root here; where it is installed but does not work, the log says why.
+    """
     if config.driver == "simulated":
         return [ThreadRuntime(own_pid=os.getpid())]
+    runtimes: list[Runtime] = []
+    if config.containers == "auto" and shutil.which("podman") and os.geteuid() == 0:
+        podman = PodmanRuntime(store=store or DEFAULT_FOLDER / "containers")
+        try:
+            podman.prepare()
+            runtimes.append(podman)
+        except AgentProblem as problem:
+            log.warning("%s: %s", problem.code, problem.message)
     if accepts_unisolated:
         supervisor = os.environ.get(SUPERVISOR_VARIABLE, "")
-        return [ProcessRuntime(supervisor_pid=int(supervisor) if supervisor.isdigit() else None)]
-    return []
+        pid = int(supervisor) if supervisor.isdigit() else None
+        runtimes.append(ProcessRuntime(supervisor_pid=pid))
+    return runtimes
 
 
 def work_folder(state: StateFolder, config: Config) -> Path:

@@ -11,8 +11,7 @@ from fabric_agent.workloads.base import Runtime
 def build_report(driver: Driver, runtime: Runtime | None) -> dict[str, Any]:
     """Return the body of a report; measuring the disk takes about a second."""
     isolation = runtime.isolation if runtime else "none"
-    described = runtime.description if runtime else "none"
-    found = driver.inventory(isolation=isolation, runtime=described)
+    found = driver.inventory(isolation=isolation, runtime=runtime.name if runtime else "none")
     return {
         "v": 1,
         "driver": found.driver,
@@ -21,7 +20,9 @@ def build_report(driver: Driver, runtime: Runtime | None) -> dict[str, Any]:
             "hostname": platform.node(),
             "os": _os_name(),
             "kernel": platform.release(),
-            "container_runtime": described if isolation == "container" else None,
+            "container_runtime": runtime.description
+            if runtime and isolation == "container"
+            else None,
         },
         "facts": found.facts,
         "devices": found.devices,

@@ -53,11 +53,7 @@ class Runtime(Protocol):
 
     name: str
     isolation: str
-
-    @property
-    def description(self) -> str:
-        """What a report calls this runtime, such as `podman 4.3.1`."""
-        ...
+    description: str
 
     def start(self, spec: Spec) -> Handle:
         """Start a workload; StartFailed when it did not come up."""

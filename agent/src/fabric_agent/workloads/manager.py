@@ -129,7 +129,7 @@ class Workloads:
         observed = {
             "memory_mib": runtime.memory_mib(handle),
             "interface": "http",
-            "runtime": runtime.description,
+            "runtime": runtime.name,
             "isolation": runtime.isolation,
         }
         return instance, {name: value for name, value in observed.items() if value is not None}
@@ -192,7 +192,8 @@ class Workloads:
         if runtime is None:
             raise StartFailed("NO_RUNTIME", f"this node cannot run workloads as {isolation}")
         folder = self._folder / standing.lease
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)  # Below a private folder; a container reads it as nobody.
         self._tell_until(standing.lease, until)
         return runtime.start(
             Spec(

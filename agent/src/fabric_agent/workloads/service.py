@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -38,6 +39,11 @@ class LeaseServer(ThreadingHTTPServer):
         self.token = token
         self.instance = secrets.token_hex(8)
         self.started_ns = time.monotonic_ns()
+
+    def server_bind(self) -> None:
+        """Bind without asking any name server who we are, which can take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: a caller that hangs up is no event."""

@@ -11,7 +11,7 @@ from fabric_agent.workloads.service import LeaseServer, watch
 class ThreadRuntime:
     """Serves every lease of a simulated node from this process; ends with it."""
 
-    name = "threads"
+    name = "simulated"
     isolation = "none"
     description = "simulated"
 
