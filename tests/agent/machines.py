@@ -15,7 +15,7 @@ from providers.models import Node
 from providers.services.enrolment import create_token
 from tests.world import World
 
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 180.0
 
 
 @dataclass

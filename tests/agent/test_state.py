@@ -1,12 +1,13 @@
 """The agent's folder and configuration: private, whole, and refused by field."""
 
+import os
 import stat
 
 import pytest
 
 from fabric_agent.config import Config, load_config, read_config
 from fabric_agent.problems import ConfigProblem, StateProblem
-from fabric_agent.state import Identity, StateFolder
+from fabric_agent.state import Identity, StateFolder, write_whole
 from fabric_agent.yaml_files import load_yaml
 
 IDENTITY = Identity(
@@ -106,3 +107,14 @@ def test_a_simulated_node_names_its_class():
     with pytest.raises(ConfigProblem) as refusal:
         read_config({"driver": "simulated", "unit_memory_mib": 24_000})
     assert refusal.value.fields == ["profile: missing; a simulated node names its class"]
+
+
+def test_a_file_has_the_mode_it_was_asked_for_under_any_umask(tmp_path):
+    before = os.umask(0o077)
+    try:
+        write_whole(tmp_path / "until", "1", mode=0o644)
+        write_whole(tmp_path / "secret", "1")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "until").stat().st_mode) == 0o644
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600

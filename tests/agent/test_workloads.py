@@ -16,6 +16,7 @@ import pytest
 
 from fabric_agent.hostfacts import process_start_ticks
 from fabric_agent.metering.outbox import Outbox
+from fabric_agent.workloads.base import StartFailed
 from fabric_agent.workloads.manager import FAILED, RUNNING, STARTING, STOPPED, Workloads
 from fabric_agent.workloads.process import ProcessRuntime
 from fabric_agent.workloads.threads import ThreadRuntime
@@ -151,6 +152,7 @@ AGENT_SCRIPT = """
 import json, sys, time
 from pathlib import Path
 from fabric_agent.metering.outbox import Outbox
+from fabric_agent.workloads.base import StartFailed
 from fabric_agent.workloads.manager import Workloads
 from fabric_agent.workloads.process import ProcessRuntime
 folder = Path(sys.argv[1])
@@ -256,6 +258,33 @@ def test_what_the_node_may_not_run_fails_with_the_reason(tmp_path, outbox, chang
     assert standing.state == FAILED
     assert words in workloads.status(standing)["detail"]
     assert workloads.status(standing)["access"] is None
+
+
+class SlowToFail(ProcessRuntime):
+    """A runtime on a host so busy that the paid time is over before a start is through."""
+
+    def start(self, spec):
+        time.sleep(1.2)
+        raise StartFailed("WORKLOAD_DIED", "too late")
+
+
+def test_a_start_that_outlasts_the_paid_time_is_not_the_nodes_failure(tmp_path, outbox):
+    workloads = manager(tmp_path, outbox, runtime=SlowToFail())
+    for _ in range(4):
+        workloads.take_items([item(seconds=1.0)])
+        workloads._save(LEASE, retry_at=0)
+        assert reconcile(workloads).state == STARTING
+    workloads.take_items([item(seconds=60)])
+    workloads._save(LEASE, retry_at=0)
+    assert reconcile(workloads).failures == 1
+
+
+def test_new_money_reaches_a_running_workload_without_a_reconcile(workloads, tmp_path):
+    workloads.take_items([item(seconds=5)])
+    standing = reconcile(workloads)
+    workloads.take_items([item(seconds=90)])
+    told = float((tmp_path / "leases" / LEASE / "until").read_text())
+    assert told > standing.paid_until().timestamp() + 60
 
 
 def test_without_token_or_money_it_waits_and_does_not_fail(tmp_path, outbox):

@@ -152,6 +152,7 @@ def write_whole(path: Path, text: str, *, mode: int = 0o600) -> None:
     """Replace a file so that a reader sees the old text or the new one, never a part."""
     part = path.with_name(f".{path.name}.part")
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
+        os.fchmod(file.fileno(), mode)  # Whatever the umask: a container reads some of these.
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

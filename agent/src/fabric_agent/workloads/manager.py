@@ -89,6 +89,9 @@ class Workloads:
                     " on conflict (lease) do update set item = excluded.item",
                     (lease, json.dumps(kept), STARTING),
                 )
+            if item.get("paid_until") and not item.get("stop"):
+                # At once, not with the next reconcile: a slow start elsewhere must not end it.
+                self._tell_until(lease, payloads.read_instant(str(item["paid_until"])))
         for standing in self.all():
             if standing.lease not in named:
                 kept = {**standing.item, "stop": True, "forgotten": True}
@@ -166,7 +169,8 @@ class Workloads:
         try:
             handle = self._start_with_runtime(standing, token, until)
         except StartFailed as problem:
-            failures = standing.failures + 1
+            # Time that was over before the start was through says nothing about this node.
+            failures = standing.failures + (self._clock() < until.timestamp())
             state = FAILED if failures >= MAX_FAILURES else STARTING
             return self._save(
                 standing.lease,

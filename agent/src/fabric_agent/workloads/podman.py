@@ -17,7 +17,7 @@ from fabric_agent.workloads.base import Handle, Spec, StartFailed
 from fabric_agent.workloads.image import SERVICE_PATH, image_tag, interpreter, write_image
 
 COMMAND_SECONDS = 60
-START_SECONDS = 15.0
+START_SECONDS = 20.0
 RUNTIME_MIB = 16
 """What interpreter and service take of the container's memory, on top of the promise."""
 _PORT = 8080

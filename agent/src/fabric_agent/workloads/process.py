@@ -15,7 +15,7 @@ from fabric_agent.hostfacts import process_start_ticks
 from fabric_agent.workloads import service
 from fabric_agent.workloads.base import Handle, Spec, StartFailed
 
-START_SECONDS = 10.0
+START_SECONDS = 20.0
 _LIMIT_LINE = re.compile(r"^Max address space\s+(\d+)", re.MULTILINE)
 
 
