@@ -60,7 +60,7 @@ def check_receipt(buyer: Program, lease_id: str, database_url: str) -> Receipt:
         moves = {
             row["kind"]: row["micros"] for row in connection.execute(_MOVES, [agreement]).fetchall()
         }
-    checker = _Checker()
+    checker = Checker()
     rows = [checker.check_line(line, legs, records) for line in lines]
     settled = sum(line["booked"] or 0 for line in lines)
     funded = -sum(micros for micros in moves.values() if micros < 0)
@@ -83,13 +83,15 @@ def check_receipt(buyer: Program, lease_id: str, database_url: str) -> Receipt:
     return Receipt(_write(lease, rows, sums), checker.disagreements)
 
 
-class _Checker:
+class Checker:
     """Collects what does not agree."""
 
     def __init__(self) -> None:
+        """Begin with nothing to complain of."""
         self.disagreements: list[str] = []
 
     def same(self, what: str, left: object, right: object) -> None:
+        """Note when two values that must be equal are not."""
         if left != right:
             self.disagreements.append(f"{what}: {left} is not {right}")
 

@@ -160,12 +160,13 @@ class Story:
         """Publish a promise that was not shown, which is refused, then the honest one."""
         self.step("a listing that promises more than was shown is refused; the honest one is not")
         state = StateFolder(agents.host_folder(self.deployment))
+        host = self.deployment.cast["host"]
         offer = agents.make_offer(
             state,
             agents.standing_of(state),
-            title="This machine's own processor",
-            price_micros=agents.HOST_PRICE_MICROS,
-            place=self.deployment.cast["host"],
+            title=host["title"],
+            price_micros=host["price_micros"],
+            place=host,
         )
         cores = offer["promise"]["cpu_cores"]
         boast = {**offer, "promise": {**offer["promise"], "cpu_cores": cores * 16}}

@@ -1,12 +1,12 @@
 """The agents of a local exchange: a real one on this machine, and one process of simulated ones."""
 
-import json
 import os
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import yaml
 
 from deploy.local.deployment import Deployment
@@ -20,8 +20,7 @@ from fabric_agent.state import StateFolder
 from listings.domain.kinds.accelerator import ACCELERATOR
 
 MEMORY_MIB = 1024
-HOST_PRICE_MICROS = 360_000_000  # per hour: a tenth of a unit of money a second, seen moving
-_ADMISSION_SECONDS = 150
+_ADMISSION_SECONDS = 300
 _PROMISE_FIELDS = frozenset(spec.name for spec in ACCELERATOR.fields)
 # Speeds vary from run to run; what is promised should still be kept on a busy day.
 _MARGIN = {
@@ -107,41 +106,47 @@ def start_fleet(deployment: Deployment) -> None:
     )
 
 
-def publish_fleet(deployment: Deployment) -> int:
-    """Publish a listing for every simulated node as it is admitted; return how many are out."""
-    waiting = [node for node in deployment.cast["simulated"] if not _published(deployment, node)]
+def publish_all(deployment: Deployment) -> None:
+    """Publish a listing for every node as it is admitted, and see each of them on sale."""
+    waiting = [
+        node
+        for node in [deployment.cast["host"], *deployment.cast["simulated"]]
+        if not _offer_file(deployment, node).exists()
+    ]
+    published: set[str] = set()
     deadline = time.monotonic() + _ADMISSION_SECONDS
-    while waiting and time.monotonic() < deadline:
+    while waiting or published:
         for node in list(waiting):
-            if _publish_simulated(deployment, node):
+            listing = _publish(deployment, node)
+            if listing:
                 waiting.remove(node)
+                published.add(listing)
+        published -= {listing for listing in published if _is_on_sale(deployment, listing)}
         deployment.supervisor.check()
-        time.sleep(0.5)
-    return len(deployment.cast["simulated"]) - len(waiting)
+        if time.monotonic() > deadline:
+            names = ", ".join([*(node["name"] for node in waiting), *sorted(published)])
+            raise StartFailed(f"not on sale after {_ADMISSION_SECONDS} s: {names}")
+        time.sleep(0.3)
 
 
-def publish_host(deployment: Deployment) -> str | None:
-    """Publish this machine's listing once it is admitted; None when it never was."""
-    state = StateFolder(host_folder(deployment))
-    marker = state.path / "listing.yaml"
-    if marker.exists():
-        return None
-    deadline = time.monotonic() + _ADMISSION_SECONDS
-    while time.monotonic() < deadline:
-        standing = standing_of(state)
-        if standing.get("state") == "admitted":
-            offer = make_offer(
-                state,
-                standing,
-                title="This machine's own processor",
-                price_micros=HOST_PRICE_MICROS,
-                place=deployment.cast["host"],
-            )
-            marker.write_text(yaml.safe_dump(offer, sort_keys=False))
-            return str(publish_listing(state, marker)["id"])
-        deployment.supervisor.check()
-        time.sleep(0.5)
-    return None
+def _publish(deployment: Deployment, node: dict[str, Any]) -> str:
+    """Publish a node's listing if it is admitted by now; the listing's id, or nothing yet."""
+    state = _folder_of(deployment, node)
+    standing = standing_of(state)
+    if standing.get("state") != "admitted":
+        return ""
+    offer = make_offer(
+        state, standing, title=node["title"], price_micros=node["price_micros"], place=node
+    )
+    path = _offer_file(deployment, node)
+    path.write_text(yaml.safe_dump(offer, sort_keys=False))
+    return str(publish_listing(state, path)["id"])
+
+
+def _is_on_sale(deployment: Deployment, listing: str) -> bool:
+    """Tell whether a stranger can see a listing's page."""
+    answer = httpx.get(f"{deployment.url}/listings/{listing}/", timeout=20)
+    return answer.status_code == httpx.codes.OK
 
 
 def standing_of(state: StateFolder) -> dict[str, Any]:
@@ -171,7 +176,7 @@ def make_offer(
     driver = make_driver(config, node=identity.node_id, work_folder=state.path)
     runtimes = find_runtimes(config, accepts_unisolated=identity.accepts_unisolated)
     shown = driver.inventory(
-        isolation=standing["isolation"], runtime=runtimes[0].name if runtimes else "none"
+        isolation=standing["isolation"], runtime=runtimes[0].description if runtimes else "none"
     ).facts
     for check in reversed(standing["checks"]):
         if check["verdict"] == "passed":
@@ -209,34 +214,11 @@ def _promised(name: str, value: Any) -> Any:
     return int(less) if less >= _ROUND_FROM else round(less, 3)
 
 
-def _published(deployment: Deployment, node: dict[str, Any]) -> bool:
-    return (_folder_of(deployment, node).path / "listing.yaml").exists()
-
-
-def _publish_simulated(deployment: Deployment, node: dict[str, Any]) -> bool:
-    state = _folder_of(deployment, node)
-    standing = standing_of(state)
-    if standing.get("state") != "admitted":
-        return False
-    marker = state.path / "listing.yaml"
-    offer = make_offer(
-        state,
-        standing,
-        title=node["title"],
-        price_micros=node["price_micros"],
-        place=node,
-    )
-    marker.write_text(yaml.safe_dump(offer, sort_keys=False))
-    publish_listing(state, marker)
-    return True
-
-
 def _folder_of(deployment: Deployment, node: dict[str, Any]) -> StateFolder:
-    return StateFolder(deployment.folder / "fleet" / node["name"])
+    if node["simulated"]:
+        return StateFolder(deployment.folder / "fleet" / node["name"])
+    return StateFolder(host_folder(deployment))
 
 
-def read_status(deployment: Deployment) -> dict[str, Any]:
-    """Return what `fabric-agent status` says of the agent on this machine."""
-    said = call_agent(deployment, "status", "--json", "--state", str(host_folder(deployment)))
-    found: dict[str, Any] = json.loads(said)
-    return found
+def _offer_file(deployment: Deployment, node: dict[str, Any]) -> Path:
+    return _folder_of(deployment, node).path / "listing.yaml"

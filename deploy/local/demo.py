@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deploy.local.agents import publish_fleet, publish_host, start_fleet, start_host
+from deploy.local.agents import publish_all, start_fleet, start_host
 from deploy.local.deployment import Deployment, Progress, stop_on_terminate
 from deploy.local.processes import StartFailed, Supervisor
 from deploy.local.servers import data_folder
@@ -27,7 +27,7 @@ def main() -> int:
     """Run the demo or play the story; return the exit status."""
     asked = _parse()
     stop_on_terminate()
-    folder = data_folder("once" if asked.once else "demo")
+    folder = asked.data or data_folder("once" if asked.once else "demo")
     try:
         with _alone(folder):
             if asked.reset:
@@ -48,6 +48,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bin/demo", description=__doc__)
     parser.add_argument("--once", action="store_true", help="play the story, check it, and end")
     parser.add_argument("--reset", action="store_true", help="throw the kept data away first")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep the data elsewhere")
     return parser.parse_args()
 
 
@@ -57,8 +58,7 @@ def _run(deployment: Deployment) -> int:
     start_host(deployment)
     start_fleet(deployment)
     deployment.progress.say("nine nodes prove what they are; this takes most of a minute")
-    publish_host(deployment)
-    publish_fleet(deployment)
+    publish_all(deployment)
     print(_screen(deployment), flush=True)
     while True:
         time.sleep(_WATCH_SECONDS)
@@ -88,11 +88,11 @@ def _screen(deployment: Deployment) -> str:
 
   What to try
     Browse      {deployment.url}/catalogue/
-    Buy         as the buyer: top up the balance (card 4242 4242 4242 4242), order this machine's
-                CPU, watch its windows settle, dispute a reading, end the lease
+    Buy         as the buyer: top up the balance, order this machine's own processor, watch its
+                windows settle, dispute a reading, end the lease
     Provide     as the provider: {deployment.url}/provider/
     Operate     as the operator: {deployment.url}/operator/ rules disputes and shows the ledger
-    Program     {deployment.url}/api/v1/docs/
+    Program     {deployment.url}/api/docs/
     Break       kill -9 the agent mid-window; it comes back and nothing is counted twice
 
   Simulated nodes are marked as such everywhere. Logs: {deployment.supervisor.logs}

@@ -20,6 +20,7 @@ from providers.models import Node, Provider
 from providers.services import enrolment
 
 PASSWORD = "fabric-demo-2026"  # noqa: S105 - opens only a demo on the loopback
+HOST_PRICE_MICROS = 360_000_000  # an hour: ten cents a second, so that one sees money move
 # Windows of seconds, so that a person can watch one settle; the same code runs with hours.
 COMMERCIAL = {
     "window_seconds": 5,
@@ -113,7 +114,11 @@ def _create_cast(now: datetime) -> dict[str, Any]:
             "provider": provider.email,
             "operator": operator.email,
         },
-        "host": _enrolment(northwind, "this-machine", now, simulated=False),
+        "host": {
+            **_enrolment(northwind, "this-machine", now, simulated=False),
+            "title": "This machine's own processor",
+            "price_micros": HOST_PRICE_MICROS,
+        },
         "simulated": [
             {
                 **_enrolment(owner, f"sim-{number:02d}", now, simulated=True),
@@ -182,4 +187,10 @@ def _enrolment(owner: Provider, name: str, now: datetime, *, simulated: bool) ->
             accepts_unisolated=settings.FABRIC_ALLOW_UNISOLATED,
             simulated=simulated,
         )
-    return {"name": name, "token": token, "region": owner.region, "country": owner.country}
+    return {
+        "name": name,
+        "token": token,
+        "simulated": simulated,
+        "region": owner.region,
+        "country": owner.country,
+    }
