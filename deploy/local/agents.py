@@ -26,7 +26,8 @@ _PROMISE_FIELDS = frozenset(spec.name for spec in ACCELERATOR.fields)
 _MARGIN = {
     **dict.fromkeys(("compute_gops", "memory_bandwidth_gb_s"), 0.9),
     **dict.fromkeys(("peer_bandwidth_gb_s", "disk_gib"), 0.9),
-    **dict.fromkeys(("disk_read_mb_s", "disk_write_mb_s"), 0.5),
+    # A disk shared with others is read at a third of its speed one minute and whole the next.
+    **dict.fromkeys(("disk_read_mb_s", "disk_write_mb_s"), 0.2),
     **dict.fromkeys(("network_down_mbit_s", "network_up_mbit_s"), 0.5),
 }
 

@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _RESTARTS_ALLOWED = 5
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 class StartFailed(Exception):
@@ -119,6 +120,7 @@ class Supervisor:
         self.restart_pause = restart_pause
         self.logs = logs
         self.children: list[Child] = []
+        self._handlers: dict[int, Any] = {}
 
     def start(
         self,
@@ -199,13 +201,20 @@ class Supervisor:
             self.stop(child)
 
     def __enter__(self) -> Self:
-        """Hand out itself."""
+        """Hand out itself; from here on Ctrl-C and SIGTERM both end in `__exit__`.
+
+        A shell starts what it puts in the background with SIGINT ignored, and Python keeps it so.
+        """
+        for number in _ENDING:
+            self._handlers[number] = signal.signal(number, signal.default_int_handler)
         return self
 
     def __exit__(self, *details: object) -> None:
         """Stop everything, whatever happened; a second Ctrl-C must not leave half of it behind."""
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)
         try:
             self.stop_all()
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)

@@ -20,7 +20,7 @@ from providers.models import Node, Provider
 from providers.services import enrolment
 
 PASSWORD = "fabric-demo-2026"  # noqa: S105 - opens only a demo on the loopback
-HOST_PRICE_MICROS = 360_000_000  # an hour: ten cents a second, so that one sees money move
+HOST_PRICE_MICROS = 3_600_000  # an hour: a tenth of a cent a second, so that one sees money move
 # Windows of seconds, so that a person can watch one settle; the same code runs with hours.
 COMMERCIAL = {
     "window_seconds": 5,
