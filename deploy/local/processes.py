@@ -216,5 +216,5 @@ class Supervisor:
         try:
             self.stop_all()
         finally:
-            for number, handler in self._handlers.items():
-                signal.signal(number, handler)
+            for number in _ENDING:
+                signal.signal(number, self._handlers[number])

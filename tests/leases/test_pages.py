@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -161,6 +162,7 @@ def test_a_lease_page_says_state_money_promise_and_evidence(scene: Scene, alice:
     assert [row.verdict for row in page.context["rows"]] == ["short", "short", "match"]
     assert access_token(lease.public_id) not in text
     assert "style=" not in text
+    assert re.search(r'aria-label="[^"]*<', text) is None
 
 
 def test_live_parts_are_polled_and_polling_stops_with_the_lease(
