@@ -48,6 +48,7 @@ def play(deployment: Deployment) -> int:
     try:
         story.meet()
         story.prove_the_machine()
+        agents.start_fleet(deployment)  # proves itself while the lease below runs
         story.publish()
         story.top_up()
         story.order()
@@ -356,6 +357,7 @@ class Story:
         self.evidence(
             wallet=f"${format_amount(int(wallet['available_micros']), decimals=6)}",
             provider_earned=f"${format_amount(int(earnings['earned_micros']), decimals=6)}",
+            simulated_nodes=agents.count_admitted(self.deployment),
         )
         self.step("the receipt, computed again from the ledger's rows")
         receipt = check_receipt(self.buyer, self.lease, self.deployment.environment["DATABASE_URL"])

@@ -1,7 +1,6 @@
 """The agents of a local exchange: a real one on this machine, and one process of simulated ones."""
 
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import httpx
 import yaml
 
 from deploy.local.deployment import Deployment
-from deploy.local.processes import StartFailed
+from deploy.local.processes import StartFailed, run_to_end
 from deploy.local.venv import PYTHON, ROOT
 from fabric_agent.assemble import find_runtimes, make_driver
 from fabric_agent.client import ControlPlane
@@ -42,14 +41,7 @@ def agent_command(*arguments: str) -> list[str]:
 
 def call_agent(deployment: Deployment, *arguments: str) -> str:
     """Run one command of the agent to its end and return what it printed."""
-    done = subprocess.run(
-        agent_command(*arguments),
-        cwd=ROOT,
-        env=deployment.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_to_end(agent_command(*arguments), environment=deployment.environment, folder=ROOT)
     if done.returncode != 0:
         told = (done.stderr or done.stdout).strip()
         raise StartFailed(f"fabric-agent {arguments[0]} failed:\n{told}")
@@ -105,6 +97,13 @@ def start_fleet(deployment: Deployment) -> None:
         ),
         {},
     )
+
+
+def count_admitted(deployment: Deployment) -> str:
+    """Say how many of the simulated nodes are admitted by now."""
+    nodes = deployment.cast["simulated"]
+    states = [standing_of(_folder_of(deployment, node)).get("state") for node in nodes]
+    return f"{states.count('admitted')} of {len(nodes)} admitted meanwhile"
 
 
 def publish_all(deployment: Deployment) -> None:

@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local.agents import publish_all, start_fleet, start_host
-from deploy.local.deployment import Deployment, Progress, stop_on_terminate
+from deploy.local.deployment import Deployment, Progress
 from deploy.local.processes import StartFailed, Supervisor
 from deploy.local.servers import data_folder
 from simulator import story
 
 _WATCH_SECONDS = 0.5
+_INTERRUPTED = 130
 
 
 def main() -> int:
     """Run the demo or play the story; return the exit status."""
     asked = _parse()
-    stop_on_terminate()
-    folder = asked.data or data_folder("once" if asked.once else "demo")
+    folder = (asked.data or data_folder("once" if asked.once else "demo")).resolve()
     try:
         with _alone(folder):
             if asked.reset:
@@ -38,7 +38,7 @@ def main() -> int:
                 return _play(deployment) if asked.once else _run(deployment)
     except KeyboardInterrupt:
         print("\nbin/demo: stopped all it had started.")
-        return 0
+        return _INTERRUPTED if asked.once else 0  # a story that was not told to its end failed
     except StartFailed as failure:
         print(f"bin/demo: {failure}\nLogs: {folder / 'logs'}", file=sys.stderr)
         return 1
@@ -70,7 +70,6 @@ def _play(deployment: Deployment) -> int:
     for state in ("agent", "fleet"):
         shutil.rmtree(deployment.folder / state, ignore_errors=True)
     deployment.start(fresh=True)
-    start_fleet(deployment)
     return story.play(deployment)
 
 

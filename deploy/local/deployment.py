@@ -5,21 +5,28 @@ import hashlib
 import json
 import os
 import secrets
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
-from deploy.local.processes import Child, StartFailed, Supervisor, accepts_connections, free_port
-from deploy.local.servers import start_servers
+from deploy.local.processes import (
+    Child,
+    StartFailed,
+    Supervisor,
+    accepts_connections,
+    free_port,
+    run_to_end,
+)
+from deploy.local.servers import replace_database, start_servers
 from deploy.local.venv import PYTHON, ROOT
 
+DATABASE = "fabric"
+TEMPLATE = "fabric_template"
 WEB_PORT = 8000
 PAYMENTS_PORT = 8400
 _SCHEMA_SOURCES = ("migrations/*.py", "sql/*.sql", "models.py")
@@ -55,7 +62,7 @@ class Deployment:
     def start(self, *, fresh: bool) -> None:
         """Start everything but the agents; `fresh` begins with an empty database."""
         self.progress.say("starting PostgreSQL and Valkey")
-        addresses = start_servers(self.supervisor, self.folder)
+        addresses = start_servers(self.supervisor, self.folder, database=DATABASE)
         web, payments = free_port(WEB_PORT), free_port(PAYMENTS_PORT)
         self.environment = {
             **os.environ,
@@ -78,13 +85,10 @@ class Deployment:
 
     def manage(self, *arguments: str, **extra: str) -> str:
         """Run a management command and return what it printed."""
-        done = subprocess.run(
+        done = run_to_end(
             [str(PYTHON), "manage.py", *arguments],
-            cwd=ROOT,
-            env={**self.environment, **extra},
-            capture_output=True,
-            text=True,
-            check=False,
+            environment={**self.environment, **extra},
+            folder=ROOT,
         )
         if done.returncode != 0:
             raise StartFailed(f"manage.py {' '.join(arguments)} failed:\n{done.stderr.strip()}")
@@ -106,25 +110,39 @@ class Deployment:
         return known
 
     def _prepare_database(self, *, fresh: bool) -> None:
-        """Bring the schema up to date as the owner; at once where it already is."""
+        """Bring the schema up to date as the owner; at once where it already is.
+
+        A fresh exchange is a copy of a migrated template, which takes a second where migrating
+        takes many.
+        """
+        owner_url = self.environment["DATABASE_OWNER_URL"]
         stamp = self.folder / "schema"
-        wanted = _schema_fingerprint()
-        current = stamp.exists() and stamp.read_text() == wanted
-        if current and not fresh:
-            return
-        self.progress.say("emptying the database" if fresh and current else "migrating")
-        stamp.unlink(missing_ok=True)
-        done = subprocess.run(
-            [str(PYTHON), "-m", "deploy.local.schema", *(["--fresh"] if fresh else [])],
-            cwd=ROOT,
-            env={**self.environment, "DJANGO_SETTINGS_MODULE": "fabric.settings.owner"},
-            capture_output=True,
-            text=True,
-            check=False,
+        wanted = f"{fresh} {_schema_fingerprint()}"
+        if not stamp.exists() or stamp.read_text() != wanted:
+            self.progress.say("migrating")
+            stamp.unlink(missing_ok=True)
+            if fresh:
+                replace_database(owner_url, TEMPLATE, "template0")
+            self._migrate(TEMPLATE if fresh else DATABASE)
+            stamp.write_text(wanted)
+        if fresh:
+            replace_database(owner_url, DATABASE, TEMPLATE)
+
+    def _migrate(self, database: str) -> None:
+        owner_url = urlsplit(self.environment["DATABASE_OWNER_URL"])
+        done = run_to_end(
+            [str(PYTHON), "-m", "deploy.local.schema"],
+            environment={
+                **self.environment,
+                "DJANGO_SETTINGS_MODULE": "fabric.settings.owner",
+                "DATABASE_OWNER_URL": owner_url._replace(path=f"/{database}").geturl(),
+            },
+            folder=ROOT,
         )
         if done.returncode != 0:
-            raise StartFailed(f"the database could not be migrated:\n{done.stderr.strip()}")
-        stamp.write_text(wanted)
+            raise StartFailed(
+                f"the database could not be migrated; --reset begins anew:\n{done.stderr.strip()}"
+            )
 
     def _start_payments(self, port: int) -> None:
         self.supervisor.start(
@@ -204,13 +222,3 @@ def _schema_fingerprint() -> str:
     for path in sorted(paths):
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def stop_on_terminate() -> None:
-    """Let SIGTERM stop everything in order, as Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]

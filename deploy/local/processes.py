@@ -46,6 +46,26 @@ def dies_with_parent(
     return prepare
 
 
+def run_to_end(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    user: tuple[int, int] | None = None,
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command that ends by itself, or with us; its output and status are returned."""
+    return subprocess.run(
+        list(command),
+        cwd=folder,
+        env=None if environment is None else dict(environment),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        preexec_fn=dies_with_parent(user=user),
+    )
+
+
 def free_port(preferred: int = 0) -> int:
     """Return a port of the loopback that nobody listens on: `preferred` or the next free one."""
     for port in range(preferred, preferred + 200) if preferred else (0,):
@@ -84,6 +104,7 @@ class Child:
     death_signal: int
     stop_signal: int
     restarts: bool
+    last_to_stop: bool
     started_at: list[float] = field(default_factory=list)
 
     def launch(self) -> None:
@@ -133,6 +154,7 @@ class Supervisor:
         death_signal: int = signal.SIGTERM,
         stop_signal: int = signal.SIGTERM,
         restarts: bool = False,
+        last_to_stop: bool = False,
         ready: Callable[[], bool] | None = None,
         timeout: float = 30.0,
     ) -> Child:
@@ -147,6 +169,7 @@ class Supervisor:
             death_signal=death_signal,
             stop_signal=stop_signal,
             restarts=restarts,
+            last_to_stop=last_to_stop,
         )
         child.log.unlink(missing_ok=True)
         child.launch()
@@ -196,9 +219,14 @@ class Supervisor:
         child.signal_group(signal.SIGKILL)
 
     def stop_all(self) -> None:
-        """Stop everything, in the reverse order of its start."""
-        for child in reversed(list(self.children)):
-            self.stop(child)
+        """Stop everything: what stands on the servers at once, then the servers themselves."""
+        for child in self.children:
+            if not child.last_to_stop:
+                child.signal_group(child.stop_signal)
+        for last in (False, True):
+            for child in reversed(list(self.children)):
+                if child.last_to_stop is last:
+                    self.stop(child)
 
     def __enter__(self) -> Self:
         """Hand out itself; from here on Ctrl-C and SIGTERM both end in `__exit__`.

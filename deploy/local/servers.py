@@ -12,17 +12,17 @@ import pwd
 import secrets
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import sql
 
-from deploy.local.processes import Supervisor, accepts_connections, dies_with_parent, free_port
+from deploy.local.processes import Supervisor, accepts_connections, free_port, run_to_end
 from deploy.local.venv import ROOT
 
 SUPERUSER = "postgres"
@@ -96,6 +96,7 @@ def start_postgres(
         user=user,
         death_signal=signal.SIGINT,  # the fast shutdown: clean, and waits for no client
         stop_signal=signal.SIGINT,
+        last_to_stop=True,
         ready=lambda: _answers(port, password),
         timeout=60,
     )
@@ -124,6 +125,7 @@ def start_valkey(supervisor: Supervisor) -> str:
             [str(reachable), str(configuration)],
             folder=settings,
             user=user,
+            last_to_stop=True,
             ready=accepts_connections(port),
         )
     finally:
@@ -155,18 +157,15 @@ def _make_cluster(binaries: Path, data: Path, secret: Path, user: tuple[int, int
     with _readable_copy(secret, data.parent, user) as password_file:
         if user is not None:
             os.chown(data, *user)
-        made = subprocess.run(
+        made = run_to_end(
             [
                 *(str(binaries / "bin" / "initdb"), "-D", str(data), "-U", SUPERUSER),
                 *("--auth=scram-sha-256", f"--pwfile={password_file}", "--encoding=UTF8"),
                 *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
                 *("--no-instructions", "--no-sync"),
             ],
-            capture_output=True,
-            text=True,
-            cwd=data,
-            check=False,
-            preexec_fn=dies_with_parent(user=user),
+            folder=data,
+            user=user,
         )
     if made.returncode != 0:
         raise RuntimeError(f"initdb failed: {made.stderr.strip()}")
@@ -205,6 +204,21 @@ def _prepare_database(port: int, password: str, database: str) -> tuple[str, str
         f"postgres://{OWNER}:{owner_password}@{place}",
         f"postgres://{RUNTIME}:{runtime_password}@{place}",
     )
+
+
+def replace_database(owner_url: str, name: str, template: str) -> None:
+    """Make a database anew, as the owner: a copy of `template`, whoever still used the old one."""
+    with psycopg.connect(
+        urlsplit(owner_url)._replace(path="/postgres").geturl(), autocommit=True
+    ) as connection:
+        connection.execute(
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+        )
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
+        )
 
 
 @contextlib.contextmanager
