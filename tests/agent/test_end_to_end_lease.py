@@ -1,9 +1,11 @@
 """One lease on a real machine: published, ordered, provided, metered through a kill, and ended."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
+import sqlite3
 from typing import Any
 
 import pytest
@@ -101,8 +103,13 @@ def readings(lease: Lease) -> list[Reading]:
 
 
 def workload_pid(machine: Machine, lease: Lease) -> int:
-    status = machine.state / "leases" / lease.public_id / "status.json"
-    return int(json.loads(status.read_text())["pid"])
+    """Return the process that serves a lease, in a container or not, as the agent noted it."""
+    uri = f"file:{machine.state / 'outbox.sqlite3'}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True)) as outbox:
+        (handle,) = outbox.execute(
+            "select handle from workloads where lease = ?", (lease.public_id,)
+        ).fetchone()
+    return int(json.loads(handle)["pid"]) if handle else 0
 
 
 def test_a_lease_is_provided_metered_through_a_kill_and_ended(

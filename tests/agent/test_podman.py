@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabric_agent.hostfacts import process_start_ticks
+from fabric_agent.state import write_whole
 from fabric_agent.workloads import image
 from fabric_agent.workloads.base import Spec, StartFailed
 from fabric_agent.workloads.podman import PodmanRuntime, PodmanUnusable
@@ -57,6 +58,14 @@ def test_podman_that_does_not_work_says_why(tmp_path):
         PodmanRuntime(store=tmp_path / "store", program=str(tmp_path / "none")).prepare()
 
 
+@pytest.fixture(autouse=True)
+def _private_umask():
+    """The agent runs with a umask that keeps its own files from everybody else."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory):
     runtime = PodmanRuntime(store=tmp_path_factory.mktemp("containers"))
@@ -67,8 +76,9 @@ def runtime(tmp_path_factory):
 
 def spec(tmp_path, *, seconds=60.0, lease="lse_pod"):
     folder = tmp_path / lease
-    folder.mkdir(mode=0o755, exist_ok=True)
-    (folder / "until").write_text(str(time.time() + seconds))
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o755)
+    write_whole(folder / "until", str(time.time() + seconds), mode=0o644)
     return Spec(lease, TOKEN, 256, folder, "127.0.0.1", 2)
 
 

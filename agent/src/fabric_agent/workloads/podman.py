@@ -123,7 +123,8 @@ class PodmanRuntime:
     def _hand_over(self, spec: Spec) -> Path:
         """Write the settings, with the token, to memory for the moment of the start only."""
         folder = self._run / f"start-{secrets.token_hex(8)}"
-        folder.mkdir(mode=0o755)
+        folder.mkdir()
+        folder.chmod(0o755)  # Whatever the umask: the container's user reads one file in it.
         path = folder / "settings.json"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(os.open(path, flags, 0o400), "w", encoding="utf-8") as file:
