@@ -7,7 +7,7 @@ from rest_framework.response import Response
 from fabric.accounts.api import ApiView, page_of
 from fabric.accounts.domain.roles import Right
 from leases.access import access_dispute, access_lease, access_reading
-from leases.api.shapes import (
+from leases.api.evidence_shapes import (
     DisputeInput,
     DisputeOutput,
     DisputeQuery,

@@ -20,25 +20,27 @@ from fabric.journal.models import Event
 from fabric.lib.errors import FieldError, InvalidInput
 from fabric_protocol import payloads
 from leases.access import access_batch, access_lease, access_order, access_reading, side_of
-from leases.api.shapes import (
+from leases.api.evidence_shapes import (
     BatchOutput,
     EventOutput,
+    LinesOutput,
+    ReadingOutput,
+    WitnessOutput,
+    show_batch,
+    show_reading,
+    show_witness,
+)
+from leases.api.shapes import (
     LeaseDetailOutput,
     LeaseOutput,
     LeaseQuery,
-    LinesOutput,
     OrderInput,
     OrderOutput,
-    ReadingOutput,
     TokenOutput,
     TopUpInput,
-    WitnessOutput,
-    show_batch,
     show_lease,
     show_lease_detail,
     show_order,
-    show_reading,
-    show_witness,
 )
 from leases.domain.states import Side
 from leases.models import Batch, Lease, Order, Reading, WitnessReading

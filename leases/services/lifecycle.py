@@ -81,6 +81,8 @@ def confirm_ready(*, lease: Lease, access: dict[str, object], now: datetime) -> 
     fresh = lock_lease(key=lease.pk)
     if fresh is None or fresh.state not in {LeaseState.PROVISIONING, LeaseState.INTERRUPTED}:
         return False
+    if now >= fresh.ends_at:
+        return False
     first_time = fresh.state == LeaseState.PROVISIONING
     if node_is_gone(fresh) or not (first_time or node_is_proven(fresh)):
         return False
