@@ -12,7 +12,7 @@ from fabric.journal.models import Event
 from fabric.lib.errors import DomainError, InvalidInput, NotAllowed, NotVisible
 from leases.domain.states import LeaseState
 from leases.models import Lease, LeaseWindow, Order
-from leases.services import ordering
+from leases.services import order_checks, ordering
 from leases.services.budgets import ProjectBudgetExceeded
 from listings.services import checks, publishing
 from providers.models import DesiredItem, Hold, Node
@@ -125,9 +125,9 @@ def test_a_taken_unit_names_the_nearest_alternatives(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("changes", "refusal"),
     [
-        ({"price_cap_micros_per_hour": PRICE - 1}, ordering.PriceAboveCap),
-        ({"accepts_interruption": False}, ordering.ConsentMissing),
-        ({"accepts_unisolated": False}, ordering.ConsentMissing),
+        ({"price_cap_micros_per_hour": PRICE - 1}, order_checks.PriceAboveCap),
+        ({"accepts_interruption": False}, order_checks.ConsentMissing),
+        ({"accepts_unisolated": False}, order_checks.ConsentMissing),
         ({"unit_count": 2}, InvalidInput),
         ({"unit_count": 0}, InvalidInput),
         ({"unit_count": True}, InvalidInput),
@@ -155,11 +155,11 @@ def test_unisolated_leases_need_the_providers_and_the_exchanges_consent(
 ) -> None:
     """R-E1 (api): without a container nothing runs unless all three agree."""
     Node.objects.filter(pk=scene.node.pk).update(accepts_unisolated=False)
-    with pytest.raises(ordering.UnisolatedRefused):
+    with pytest.raises(order_checks.UnisolatedRefused):
         scene.order()
     Node.objects.filter(pk=scene.node.pk).update(accepts_unisolated=True)
     settings.FABRIC_ALLOW_UNISOLATED = False
-    with pytest.raises(ordering.UnisolatedRefused):
+    with pytest.raises(order_checks.UnisolatedRefused):
         scene.order()
     assert_nothing_happened(scene)
 
@@ -170,7 +170,7 @@ def test_simulated_nodes_take_no_orders_where_they_are_not_allowed(
     """R-E4 (api): a simulated node sells nothing in production."""
     Node.objects.filter(pk=scene.node.pk).update(simulated=True)
     settings.FABRIC_ALLOW_SIMULATED = False
-    with pytest.raises(ordering.ListingNotOrderable):
+    with pytest.raises(order_checks.ListingNotOrderable):
         scene.order()
     assert_nothing_happened(scene)
 
@@ -179,14 +179,14 @@ def test_simulated_nodes_take_no_orders_where_they_are_not_allowed(
 def test_a_node_that_is_not_admitted_takes_no_orders(scene: Scene, state: str) -> None:
     """R-B6 (api): a fenced node gets no new placements at once."""
     Node.objects.filter(pk=scene.node.pk).update(state=state, held_back_reasons=[{"code": "X"}])
-    with pytest.raises(ordering.ListingNotOrderable):
+    with pytest.raises(order_checks.ListingNotOrderable):
         scene.order()
     assert_nothing_happened(scene)
 
 
 def test_nobody_orders_from_themselves(scene: Scene) -> None:
     """R-C2 (api): a lease has two parties."""
-    with pytest.raises(ordering.OwnListing):
+    with pytest.raises(order_checks.OwnListing):
         scene.order(actor=scene.carol, project=scene.world.northwind_project)
     assert_nothing_happened(scene)
 
