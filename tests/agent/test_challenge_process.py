@@ -106,6 +106,7 @@ def test_a_child_that_is_killed_is_named_and_nothing_hangs():
         nonce=b"n" * 32, parameters=parameters().as_document(), unit_memory_mib=64
     )
     run._process.kill()
+    run._process.wait(timeout=10)  # so that the question surely meets a closed pipe
     with pytest.raises(ChallengeFailed) as refusal:
         run.commit()
     assert refusal.value.code == "CHALLENGE_DIED"

@@ -4,6 +4,7 @@ The child speaks lines of JSON: the question in, the commitment out, the opening
 """
 
 import base64
+import contextlib
 import json
 import os
 import select
@@ -58,7 +59,9 @@ class ChallengeProcess:
         self._process.wait(timeout=10)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
-                stream.close()
+                # What a dead child never read cannot be flushed, and need not be.
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
     def _send(self, document: dict[str, Any]) -> None:
         assert self._process.stdin is not None
