@@ -164,7 +164,6 @@ class Story:
         host = self.deployment.cast["host"]
         offer = agents.make_offer(
             state,
-            agents.standing_of(state),
             title=host["title"],
             price_micros=host["price_micros"],
             place=host,

@@ -11,16 +11,13 @@ import yaml
 from deploy.local.deployment import Deployment
 from deploy.local.processes import StartFailed, run_to_end
 from deploy.local.venv import PYTHON, ROOT
-from fabric_agent.assemble import find_runtimes, make_driver
 from fabric_agent.client import ControlPlane
-from fabric_agent.listing_files import publish_listing
+from fabric_agent.listing_files import fetch_draft, publish_listing
 from fabric_agent.problems import AgentProblem
 from fabric_agent.state import StateFolder
-from listings.domain.kinds.accelerator import ACCELERATOR
 
 MEMORY_MIB = 1024
 _ADMISSION_SECONDS = 300
-_PROMISE_FIELDS = frozenset(spec.name for spec in ACCELERATOR.fields)
 # Speeds vary from run to run; what is promised should still be kept on a busy day.
 _MARGIN = {
     **dict.fromkeys(("compute_gops", "memory_bandwidth_gb_s"), 0.9),
@@ -132,12 +129,9 @@ def publish_all(deployment: Deployment) -> None:
 def _publish(deployment: Deployment, node: dict[str, Any]) -> str:
     """Publish a node's listing if it is admitted by now; the listing's id, or nothing yet."""
     state = _folder_of(deployment, node)
-    standing = standing_of(state)
-    if standing.get("state") != "admitted":
+    if standing_of(state).get("state") != "admitted":
         return ""
-    offer = make_offer(
-        state, standing, title=node["title"], price_micros=node["price_micros"], place=node
-    )
+    offer = make_offer(state, title=node["title"], price_micros=node["price_micros"], place=node)
     path = _offer_file(deployment, node)
     path.write_text(yaml.safe_dump(offer, sort_keys=False))
     return str(publish_listing(state, path)["id"])
@@ -164,41 +158,17 @@ def standing_of(state: StateFolder) -> dict[str, Any]:
 
 
 def make_offer(
-    state: StateFolder,
-    standing: dict[str, Any],
-    *,
-    title: str,
-    price_micros: int,
-    place: dict[str, Any],
+    state: StateFolder, *, title: str, price_micros: int, place: dict[str, Any]
 ) -> dict[str, Any]:
     """Return a listing that promises a little less than the node has shown."""
-    config, identity = state.config(), state.identity()
-    driver = make_driver(config, node=identity.node_id, work_folder=state.path)
-    runtimes = find_runtimes(config, accepts_unisolated=identity.accepts_unisolated)
-    shown = driver.inventory(
-        isolation=standing["isolation"], runtime=runtimes[0].description if runtimes else "none"
-    ).facts
-    for check in reversed(standing["checks"]):
-        if check["verdict"] == "passed":
-            shown = {**shown, **check["figures"]}
-    promise = {
-        name: _promised(name, fact["value"])
-        for name, fact in shown.items()
-        if name in _PROMISE_FIELDS and fact["value"] is not None
-    }
+    draft = fetch_draft(state)
     return {
-        "kind": "accelerator",
+        **draft,
         "title": title,
         "region": place["region"],
         "country": place["country"],
-        "depth": "container",
         "max_hours": 72,
-        "interruptible": standing["tier"] == "community",
-        "promise": {
-            **promise,
-            "device_class": standing["hardware_class"],
-            "isolation": standing["isolation"],
-        },
+        "promise": {name: _promised(name, value) for name, value in draft["promise"].items()},
         "price": {
             "amount_micros": str(price_micros),
             "per_quantity": 3600,

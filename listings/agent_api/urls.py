@@ -2,9 +2,10 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from listings.agent_api.views import ListingList
+from listings.agent_api.views import DraftDetail, ListingList
 
 app_name = "listings_agent"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("listings/", ListingList.as_view(), name="listings"),
+    path("listings/draft/", DraftDetail.as_view(), name="listing-draft"),
 ]

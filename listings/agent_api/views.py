@@ -10,6 +10,7 @@ from fabric.lib.errors import FieldError, InvalidInput
 from fabric_protocol import payloads
 from listings.access import access_listing
 from listings.models import Listing
+from listings.services.drafts import draft_listing
 from listings.services.publishing import publish, version_of
 from providers.agent_api.base import AgentView
 from providers.models import Node
@@ -41,6 +42,14 @@ class ListingList(AgentView):
             now=self.now,
         )
         return 201, _show(published)
+
+
+class DraftDetail(AgentView):
+    """Tells a node what its provider could promise."""
+
+    def get(self, request: HttpRequest) -> tuple[int, dict[str, Any]]:
+        """Return a listing body that promises what the node has shown; its price is still open."""
+        return 200, draft_listing(node=self.node)
 
 
 def _read(document: dict[str, Any]) -> str | None:

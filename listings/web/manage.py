@@ -1,8 +1,6 @@
 """A provider's own listings: all of them, a new one, and one with its findings."""
 
-import math
 from datetime import datetime
-from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -17,11 +15,10 @@ from fabric.accounts.domain.roles import Right
 from fabric.lib.clock import utc_now
 from fabric.lib.errors import DomainError
 from listings.access import access_listing
-from listings.domain.kinds import find_kind
-from listings.domain.kinds.schema import Kind, Refusal
 from listings.domain.states import ListingState
 from listings.models import Listing
 from listings.selectors import check_of
+from listings.services.drafts import draft_listing
 from listings.services.publishing import publish, version_of, withdraw
 from listings.web.facets import class_words, name_classes
 from listings.web.forms import ListingForm
@@ -30,7 +27,6 @@ from listings.web.promises import build_promise_table
 from providers.access import access_node, access_provider
 from providers.domain.nodes import NodeState
 from providers.models import Node, Provider
-from providers.services.nodes import measured_facts
 
 ROWS_PER_PAGE = 25
 
@@ -73,7 +69,7 @@ def create_listing(request: HttpRequest) -> HttpResponse:
     if not chosen:
         return _render_form(request, ListingForm(nodes=nodes), nodes)
     node = access_node(actor=actor, public_id=chosen)
-    form = ListingForm(nodes=nodes, node=node.public_id, body=_first_draft(provider, node))
+    form = ListingForm(nodes=nodes, node=node.public_id, body=draft_listing(node=node))
     return _render_form(request, form, nodes, node=node)
 
 
@@ -175,35 +171,3 @@ def _node_choices(provider: Provider) -> list[tuple[str, str]]:
     admitted_first = Case(When(state=NodeState.ADMITTED, then=0), default=1)
     nodes = Node.objects.standing().filter(provider=provider).order_by(admitted_first, "name")
     return [(node.public_id, f"{node.name} ({node.state.replace('_', ' ')})") for node in nodes]
-
-
-def _first_draft(provider: Provider, node: Node) -> dict[str, Any]:
-    """Return a body that promises what the node has shown, its figures cut and never rounded up."""
-    kind = find_kind("accelerator")
-    facts = measured_facts(node=node)
-    promise = _readable(kind, {name: fact["value"] for name, fact in facts.items()})
-    return {
-        "title": node.name,
-        "region": provider.region,
-        "country": provider.country,
-        "depth": "container",
-        "max_hours": 24,
-        "interruptible": False,
-        "promise": promise,
-        "price": {},
-    }
-
-
-def _readable(kind: Kind, values: dict[str, Any]) -> dict[str, Any]:
-    """Keep the facts that could be promised as they are."""
-    promise = {}
-    for spec in kind.fields:
-        value = values.get(spec.name)
-        if isinstance(value, float):
-            value = math.floor(value) if value >= 100 else math.floor(value * 100) / 100
-        try:
-            if value is not None:
-                promise[spec.name] = spec.read(value)
-        except Refusal:
-            continue
-    return promise

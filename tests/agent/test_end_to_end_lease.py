@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -64,9 +65,12 @@ def facts_of(node: Node) -> dict[str, Any]:
     return {name: stated["value"] for name, stated in report.body["facts"].items()}
 
 
-def publish(machine: Machine, node: Node) -> Listing:
+def publish(machine: Machine) -> Listing:
+    """Publish what the agent drafts from the evidence, as the how-to says."""
+    drafted = machine.command("draft", "--price-micros", str(PRICE))
+    assert drafted.returncode == 0, drafted.stderr
     path = machine.folder / "listing.yaml"
-    path.write_text(listing_yaml(facts_of(node)))
+    path.write_text(drafted.stdout)
     done = machine.command("publish", str(path))
     assert done.returncode == 0, done.stderr
     return wait_for(
@@ -122,11 +126,12 @@ def test_a_lease_is_provided_metered_through_a_kill_and_ended(
     R-C6 (agent): readiness is confirmed, and every window witnessed, from outside the agent's word.
     R-C11 (agent): what is unused returns when the lease ends.
     """
-    listing = publish(machine, admitted)
+    listing = publish(machine)
     lease = wait_for(
         lease_in(order(world, listing), LeaseState.ACTIVE), what="readiness", machine=machine
     )
     assert lease.access["host"] == "127.0.0.1"
+    assert lease.isolation == ("container" if shutil.which("podman") else "none")
     wait_for(lambda: len(readings(lease)) >= 2, what="two windows", machine=machine)
 
     pid = workload_pid(machine, lease)
@@ -169,7 +174,7 @@ def test_a_lease_is_provided_metered_through_a_kill_and_ended(
 @pytest.mark.slow
 def test_a_workload_that_dies_shows_in_its_window(machine: Machine, world: World, admitted: Node):
     """R-C4 (agent): seconds in which the workload was gone are not metered."""
-    lease = order(world, publish(machine, admitted))
+    lease = order(world, publish(machine))
     lease = wait_for(lease_in(lease, LeaseState.ACTIVE), what="readiness", machine=machine)
     wait_for(lambda: len(readings(lease)) >= 1, what="a window", machine=machine)
     pid = workload_pid(machine, lease)
@@ -183,7 +188,7 @@ def test_a_workload_that_dies_shows_in_its_window(machine: Machine, world: World
 @pytest.mark.slow
 def test_money_that_runs_out_ends_the_workload(machine: Machine, world: World, admitted: Node):
     """R-C11 (agent): no money, no window: the workload stops where the money stops."""
-    lease = order(world, publish(machine, admitted), budget=18_000)
+    lease = order(world, publish(machine), budget=18_000)
     wait_for(lease_in(lease, LeaseState.ACTIVE), what="readiness", machine=machine)
     pid = workload_pid(machine, lease)
     ended = wait_for(lease_in(lease, LeaseState.ENDED), what="the end", machine=machine)

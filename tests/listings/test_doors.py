@@ -197,6 +197,21 @@ def test_an_agent_publishes_and_revises_its_listing(world: World, agent: TestAge
     assert again.body["revision"]["number"] == 2
 
 
+def test_an_agents_draft_promises_what_was_shown_and_is_accepted(
+    world: World, agent: TestAgent
+) -> None:
+    """R-A11 (agent): the drafted listing needs a price, and then passes its own check."""
+    draft = agent.get("listings/draft/").body
+    assert draft["promise"]["device_class"] == "host-cpu"
+    unpriced = agent.post("listings/", seal(agent, {"listing_id": None, "body": draft}))
+    assert {error["pointer"].split("/")[1] for error in unpriced.body["errors"]} == {"price"}
+    body = {**draft, "price": BODY["price"]}
+    assert agent.post("listings/", seal(agent, {"listing_id": None, "body": body})).status == 201
+    revision = Revision.objects.get()
+    checks.check_revision(revision=revision, now=utc_now())
+    assert Listing.objects.get().state == "published"
+
+
 @pytest.mark.parametrize(
     ("document", "field"),
     [

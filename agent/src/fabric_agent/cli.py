@@ -23,7 +23,7 @@ from fabric_agent.config import Config
 from fabric_agent.doctor import FAIL, PASS, examine
 from fabric_agent.enrolment import enrol
 from fabric_agent.health import limit_own_memory
-from fabric_agent.listing_files import publish_listing
+from fabric_agent.listing_files import fetch_draft, publish_listing, write_draft
 from fabric_agent.measure import measure_disk, measure_work
 from fabric_agent.metering.outbox import Outbox
 from fabric_agent.problems import AgentProblem, ConfigProblem, Refused
@@ -187,6 +187,21 @@ def read(*, state: StateOption = DEFAULT_FOLDER) -> None:
         )
         found = driver.inventory(isolation="none", runtime="none")
         _print_json({"driver": found.driver, "facts": found.facts, "devices": found.devices})
+
+
+@app.command()
+def draft(
+    *,
+    price_micros: Annotated[
+        int, typer.Option(min=1, help="Micro-units for each hour of one accelerator.")
+    ],
+    state: StateOption = DEFAULT_FOLDER,
+) -> None:
+    """Print a listing file that promises what this node has shown, to look through and publish."""
+    with _problems_shown():
+        typer.echo(
+            write_draft(fetch_draft(StateFolder(state)), price_micros=price_micros), nl=False
+        )
 
 
 @app.command()

@@ -1,12 +1,40 @@
-"""Listing files: YAML as a person writes it, sent as a sealed record, refusals shown per field."""
+"""Listing files: drafted from what the node has shown, finished by a person, sent as a sealed record."""
 
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from fabric_agent.client import ControlPlane
 from fabric_agent.state import StateFolder
 from fabric_agent.yaml_files import load_yaml_file
 from fabric_protocol import dsse, payloads
+
+_DRAFT_HEAD = """\
+# What this node has shown. Lower what you would rather not promise, leave out what you do not
+# promise, and send it with: fabric-agent publish FILE
+# The price is in micro-units for each hour of one accelerator: 50000 are $0.05.
+"""
+
+
+def fetch_draft(state: StateFolder) -> dict[str, Any]:
+    """Return a listing that promises what this node has shown; its price is left to the provider."""
+    identity = state.identity()
+    plane = ControlPlane(identity.url, key=state.key(), server_key=identity.server_key)
+    try:
+        return dict(plane.get("listings/draft/").document())
+    finally:
+        plane.close()
+
+
+def write_draft(draft: dict[str, Any], *, price_micros: int) -> str:
+    """Return a draft as the text of a listing file."""
+    price = {
+        "amount_micros": price_micros,
+        "per_quantity": 3600,
+        "meter_unit": "accelerator_second",
+    }
+    return _DRAFT_HEAD + yaml.safe_dump({**draft, "price": price}, sort_keys=False)
 
 
 def read_listing(path: Path) -> tuple[str | None, dict[str, Any]]:

@@ -212,7 +212,9 @@ class PodmanRuntime:
         """Podman on a store of our own, freed of the agent's own bound on addresses."""
         unbound = ["/bin/sh", "-c", 'ulimit -S -v unlimited; exec "$@"', "sh"]
         roots = ["--root", str(self._store / "storage"), "--runroot", str(self._run / "podman")]
-        return [*unbound, self._program, *roots]
+        # Without a mount of its own, the store can be removed with the agent's folder.
+        no_mount = ["--storage-opt", "overlay.skip_mount_home=true"]
+        return [*unbound, self._program, *roots, *no_mount]
 
     @property
     def _environment(self) -> dict[str, str]:
