@@ -75,6 +75,13 @@ def judge(exchange: Exchange, machine: Machine) -> Judgement:
     return Judgement(Verdict.PASSED, figures, ())
 
 
+def is_only_slow(judgement: Judgement) -> bool:
+    """Whether every finding is about speed, which a busy moment of an honest machine explains."""
+    return judgement.verdict == Verdict.FAILED and all(
+        reason.code.endswith("_TOO_SLOW") for reason in judgement.reasons
+    )
+
+
 def seconds_of(exchange: Exchange) -> float:
     """Return the seconds from nonce to commitment: ours, or a simulated node's virtual ones.
 

@@ -12,15 +12,19 @@ from fabric_protocol import challenge as work
 from fabric_protocol import payloads
 from providers.domain import questions
 from providers.domain.bands import read_bands
-from providers.domain.challenges import ChallengeState, Verdict
-from providers.domain.judging import Exchange, Judgement, Machine, judge
+from providers.domain.challenges import ChallengePurpose, ChallengeState, Verdict
+from providers.domain.judging import Exchange, Judgement, Machine, is_only_slow, judge
 from providers.domain.nodes import NodeState
 from providers.domain.reports import read_report
 from providers.models import Challenge, HardwareClass, Node, NodeKey, Unit
 from providers.services.capacity import lock_node
+from providers.services.challenges import issue_challenge
 from providers.services.envelopes import ANSWER_DEPTH, MAX_ANSWER_BYTES, open_envelope
 from providers.services.nodes import hold_back, move_node
 from providers.services.observations import record_observation
+
+MOST_TRIES = 3
+"""For one report and purpose, before slowness counts against a real machine."""
 
 
 def judge_challenge(*, challenge_id: UUID, now: datetime) -> Challenge | None:
@@ -53,6 +57,19 @@ def judge_challenge(*, challenge_id: UUID, now: datetime) -> Challenge | None:
         if node.state == NodeState.PROVING:
             _decide(node, challenge, judgement, now)
     return challenge
+
+
+def _deserves_another_try(challenge: Challenge, judgement: Judgement) -> bool:
+    """Whether a real machine that was only slow is asked again, a few times for one report.
+
+    Wrong work is never asked for twice, and a virtual clock has no busy moments.
+    """
+    if challenge.node.simulated or not is_only_slow(judgement):
+        return False
+    tries = Challenge.objects.filter(
+        node=challenge.node_id, report=challenge.report_id, purpose=challenge.purpose
+    )
+    return tries.count() < MOST_TRIES
 
 
 def _judge(challenge: Challenge) -> Judgement:
@@ -130,6 +147,15 @@ def _write_down(node: Node, challenge: Challenge, judgement: Judgement, now: dat
 
 
 def _decide(node: Node, challenge: Challenge, judgement: Judgement, now: datetime) -> None:
+    if _deserves_another_try(challenge, judgement):
+        issue_challenge(
+            node=node,
+            report=challenge.report,
+            purpose=ChallengePurpose(challenge.purpose),
+            actor=EXCHANGE,
+            now=now,
+        )
+        return
     if judgement.verdict != Verdict.PASSED:
         hold_back(
             node=node,
