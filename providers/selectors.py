@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from django.core.cache import cache
 from django.db.models.functions import Lower
 
 from fabric.journal.domain.parameters import OperationalParameters
@@ -12,6 +13,7 @@ from providers.domain.liveness import Liveness, read_liveness
 from providers.domain.path import Step, walk_path
 from providers.models import Challenge, Enrolment, Hold, Node, NodeBeat
 
+LISTENING_SINCE = "liveness:listening-since"
 METERED_KINDS = ("seconds_to_ready",)  # Written when a lease is ready: from then on it is metered.
 
 
@@ -100,7 +102,17 @@ def liveness_now(
         now=now,
         suspect_after_seconds=rules.suspect_after_seconds,
         dead_after_seconds=rules.dead_after_seconds,
+        listening_since=listening_since(),
     )
+
+
+def listening_since() -> datetime | None:
+    """Return since when we have been listening, as the last sweep found; None if none ran.
+
+    A silence that includes our own outage says nothing about anybody.
+    """
+    since: datetime | None = cache.get(LISTENING_SINCE)
+    return since
 
 
 def beat_of(node: Node) -> NodeBeat | None:

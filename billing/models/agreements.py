@@ -65,7 +65,7 @@ class Terms(PublicModel, AppendOnlyModel):
     parameters_digest = models.BinaryField(max_length=32, help_text="The commercial parameters.")
     price_micros = models.BigIntegerField(help_text="Per `per_quantity` of `meter_unit`, per unit.")
     per_quantity = models.BigIntegerField()
-    meter_unit = models.CharField(max_length=24, default="accelerator-second")
+    meter_unit = models.CharField(max_length=24, help_text="Such as accelerator_second.")
     units = models.PositiveIntegerField(help_text="Units that run at once and are each charged.")
     window_seconds = models.PositiveIntegerField()
     dispute_window_seconds = models.PositiveIntegerField()

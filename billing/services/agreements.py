@@ -21,8 +21,6 @@ from fabric.journal.services.parameters import get_commercial
 from fabric.lib import ids
 from fabric.lib.errors import FieldError, InvalidInput
 
-ACCELERATOR_SECOND = "accelerator-second"
-
 
 @transaction.atomic
 def open_agreement(
@@ -32,9 +30,9 @@ def open_agreement(
     body: Mapping[str, Any],
     price_micros: int,
     per_quantity: int,
+    meter_unit: str,
     units: int,
     now: datetime,
-    meter_unit: str = ACCELERATOR_SECOND,
 ) -> tuple[Agreement, Terms]:
     """Bind one buyer, one provider and one new escrow account, on terms nobody can edit.
 

@@ -138,7 +138,6 @@ LOGIN_REDIRECT_URL = "/"
 # People sign in by e-mail address; there are no user names.
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FORM_CLASS = "fabric.accounts.web.forms.SignUpForm"
-ACCOUNT_SIGNUP_FORM_CLASS = "fabric.accounts.web.forms.SignUpForm"
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_EMAIL_VERIFICATION = env.str("FABRIC_EMAIL_VERIFICATION", "mandatory")

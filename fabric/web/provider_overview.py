@@ -16,9 +16,10 @@ from leases.domain.states import LIVE, DisputeState
 from leases.models import Dispute, Lease, Reading
 from listings.domain.states import ListingState
 from listings.models import Listing
-from providers.domain.liveness import Liveness, read_liveness
+from providers.domain.liveness import Liveness
 from providers.domain.nodes import NodeState
 from providers.models import Challenge, Device, HardwareReport, Hold, Node, Provider
+from providers.selectors import liveness_now
 
 _DAY = timedelta(hours=24)
 MOST_LEASES = 25
@@ -165,12 +166,7 @@ def _read_rows(provider: Provider, listings: list[Listing], now: datetime) -> li
     for node in nodes:
         beat = getattr(node, "beat", None)
         last = beat.last_beat_at if beat else None
-        liveness = read_liveness(
-            last,
-            now=now,
-            suspect_after_seconds=rules.suspect_after_seconds,
-            dead_after_seconds=rules.dead_after_seconds,
-        )
+        liveness = liveness_now(node=node, now=now, rules=rules)
         rows.append(
             NodeRow(
                 node=node,

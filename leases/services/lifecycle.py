@@ -31,8 +31,8 @@ from leases.services.workloads import (
     node_is_proven,
     read_workload,
 )
+from providers.selectors import listening_since
 from providers.services.capacity import UnitAlreadyHeld
-from providers.services.liveness import listening_since
 from providers.services.observations import record_observation
 
 log = structlog.get_logger(__name__)

@@ -121,6 +121,7 @@ def _place(*, actor: Actor, project: Project, wish: Wish, key: str, now: datetim
         body=_terms_body(actor=actor, order=order, units=units, now=now),
         price_micros=price_micros(revision.body),
         per_quantity=revision.body["price"]["per_quantity"],
+        meter_unit=revision.body["price"]["meter_unit"],
         units=wish.unit_count,
         now=now,
     )

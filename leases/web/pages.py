@@ -18,6 +18,7 @@ from fabric.accounts.models import User
 from fabric.journal.models import Event
 from fabric.lib.clock import utc_now
 from fabric.lib.errors import DomainError
+from fabric.lib.money import format_amount
 from leases.access import access_lease, side_of
 from leases.domain.states import LIVE, LeaseState, Side
 from leases.models import Batch, Lease, Reading, Stream
@@ -274,4 +275,4 @@ def _address(lease: Lease) -> str:
 
 
 def _dollars(micros: int) -> str:
-    return f"${micros / 1_000_000:,.6f}"
+    return f"${format_amount(micros, decimals=6)}"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from billing.domain.lines import split_amount
+from billing.domain.lines import WHOLE_BPS
 from billing.models import Terms, UsageRecord
-from fabric.journal.services.parameters import get_pinned_commercial
+from billing.selectors import recompute
 from fabric.lib.money import format_amount
 from leases.domain.consequences import Compared, summary_word
 from leases.domain.states import LIVE, LeaseState, Side
@@ -133,18 +133,18 @@ def sum_line(record: UsageRecord | None) -> LineSum | None:
     """Return how a line divides, recomputed from the terms it points at."""
     if record is None:
         return None
-    terms = record.terms
-    rules = get_pinned_commercial(digest=bytes(terms.parameters_digest))
-    shares = split_amount(record.amount_micros, fee_shares_bps=rules.fee_shares_bps)
-    bps = {**rules.fee_shares_bps, "provider": rules.provider_bps}
-    names = ["provider", *rules.fee_shares_bps]
+    terms, sums = record.terms, recompute(record)
+    legs = [(share.name, share.bps, -share.micros) for share in sums.shares]
+    if sums.ruled < record.amount_micros:
+        rest = sums.ruled - record.amount_micros
+        legs.append(("the buyer's escrow, as ruled", WHOLE_BPS - record.stands_bps, rest))
     return LineSum(
         record=record,
         seconds=record.counter_end - record.counter_start,
         price_micros=terms.price_micros,
         per_quantity=terms.per_quantity,
         units=terms.units,
-        legs=[(name, bps[name], -shares[name]) for name in names],
+        legs=legs,
     )
 
 

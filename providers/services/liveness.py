@@ -10,16 +10,15 @@ from fabric.accounts.domain.actors import EXCHANGE
 from fabric.journal.domain.parameters import OperationalParameters
 from fabric.journal.services.parameters import get_operational
 from providers.domain.challenges import ChallengePurpose
-from providers.domain.liveness import Liveness, read_liveness
 from providers.domain.nodes import NodeState
 from providers.models import NodeBeat
+from providers.selectors import LISTENING_SINCE, listening_since
 from providers.services.capacity import lock_node
 from providers.services.challenges import expire_open_challenges, issue_challenge
 from providers.services.nodes import move_node
 from providers.services.observations import record_observation
 
 _SWEPT_AT = "liveness:swept-at"
-_LISTENING_SINCE = "liveness:listening-since"
 _REMEMBER_SECONDS = 7 * 86_400
 
 
@@ -35,35 +34,14 @@ def sweep_liveness(*, now: datetime, limit: int = 500) -> tuple[int, int]:
     return _fence_dead(rules, since, now, limit), _challenge_returned(rules, now, limit)
 
 
-def liveness_of(
-    *, last_beat_at: datetime | None, rules: OperationalParameters, now: datetime
-) -> Liveness:
-    """Return how a node's silence is read under the rules in force."""
-    return read_liveness(
-        last_beat_at,
-        now=now,
-        suspect_after_seconds=rules.suspect_after_seconds,
-        dead_after_seconds=rules.dead_after_seconds,
-    )
-
-
-def listening_since() -> datetime | None:
-    """Return since when we have been listening, as the last sweep found; None if none ran.
-
-    For the apps above: a silence that includes our own outage says nothing about anybody.
-    """
-    since: datetime | None = cache.get(_LISTENING_SINCE)
-    return since
-
-
 def _listening_since(rules: OperationalParameters, now: datetime) -> datetime:
     """Return since when we have been listening without a pause worth a suspicion."""
     swept_at: datetime | None = cache.get(_SWEPT_AT)
-    since: datetime | None = cache.get(_LISTENING_SINCE)
+    since = listening_since()
     paused = swept_at is None or now - swept_at > timedelta(seconds=rules.suspect_after_seconds)
     if since is None or paused:
         since = now
-        cache.set(_LISTENING_SINCE, since, _REMEMBER_SECONDS)
+        cache.set(LISTENING_SINCE, since, _REMEMBER_SECONDS)
     cache.set(_SWEPT_AT, now, _REMEMBER_SECONDS)
     return since
 

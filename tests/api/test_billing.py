@@ -124,7 +124,7 @@ def test_both_sides_read_one_usage_record(world: World, used: UsageRecord, api: 
     assert buyer["price"] == {
         "amount_micros": "3600000",
         "per_quantity": "3600",
-        "meter_unit": "accelerator-second",
+        "meter_unit": "accelerator_second",
     }
     assert (buyer["counter_start"], buyer["counter_end"]) == (0, 4)
     assert {share["name"]: share["amount_micros"] for share in buyer["shares"]} == {

@@ -29,6 +29,7 @@ def agree(
         body={"revision": "00" * 32},
         price_micros=price,
         per_quantity=per,
+        meter_unit="accelerator_second",
         units=units,
         now=now,
     )

@@ -96,6 +96,7 @@ def test_nobody_buys_from_themselves(world: World, now: datetime) -> None:
             body={},
             price_micros=1,
             per_quantity=1,
+            meter_unit="accelerator_second",
             units=1,
             now=now,
         )
@@ -130,6 +131,7 @@ def test_strange_terms_are_refused_by_field(
         agreements.open_agreement(
             buyer=world.meridian,
             provider=world.northwind,
+            meter_unit="accelerator_second",
             now=now,
             **arguments,  # type: ignore[arg-type]
         )

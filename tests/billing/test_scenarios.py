@@ -121,6 +121,7 @@ class _Play:
             body={"revision": "00" * 32},
             price_micros=price["amount_micros"],
             per_quantity=price["per_quantity"],
+            meter_unit="accelerator_second",
             units=self.scenario["units"],
             now=now,
         )

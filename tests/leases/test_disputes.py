@@ -90,6 +90,28 @@ def test_a_ruling_lets_a_whole_number_of_basis_points_stand(
     assert books_balance()
 
 
+def test_the_page_divides_a_ruled_line_as_the_ledger_did(scene: Scene, lease: Lease) -> None:
+    """R-C13 (page): the shares shown are those booked, and the rest went back to the buyer."""
+    reading = Reading.objects.latest("window_index")
+    dispute = disputes.open_dispute(
+        actor=scene.alice, reading=reading, statement=WORDS, now=second(scene.now, 12)
+    )
+    disputes.rule(
+        actor=scene.olga,
+        dispute=dispute,
+        stands_bps=5_000,
+        ruling="Half of it.",
+        now=second(scene.now, 13),
+    )
+    page = scene.world.client(scene.world.alice).get(f"/leases/{lease.public_id}/")
+    line = page.context["line"]
+    shown = {name: -micros for name, _, micros in line.legs if micros}
+    posted = Entry.objects.filter(transfer__record=line.record, amount_micros__gt=0)
+    assert shown.pop("the buyer's escrow, as ruled") == 35
+    assert sum(posted.values_list("amount_micros", flat=True)) == sum(shown.values()) == 34
+    assert line.total_micros == 0
+
+
 def test_a_lease_stays_open_while_a_dispute_is(scene: Scene, lease: Lease) -> None:
     """R-C7 (api): the agreement closes only when every line is decided."""
     dispute = dispute_as(scene, second(scene.now, 12))
