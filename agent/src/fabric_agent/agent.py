@@ -182,7 +182,8 @@ class Agent:
 
     def _send_batches(self) -> None:
         blocked: set[str] = set()
-        for batch in self._parts.outbox.queued():
+        waiting = self._parts.outbox.queued()
+        for batch in waiting:
             if batch.lease in blocked:
                 continue
             try:
@@ -204,6 +205,8 @@ class Agent:
             if receipt.get("state") == "refused":
                 log.warning("batch of %s refused: %s", batch.lease, receipt.get("reason"))
                 blocked.add(batch.lease)  # What follows may have been restated; read it anew.
+        if waiting:
+            self._parts.outbox.purge()
 
     def _fetch_desired_state(self) -> None:
         envelope = self._parts.plane.get("desired-state/").body
