@@ -51,9 +51,9 @@ def revisions_due(*, limit: int) -> list[UUID]:
 
 
 def listings_overtaken() -> QuerySet[Listing]:
-    """Return the published listings whose node has shown something since their last check."""
+    """Return the listings, on sale or refused, whose node has shown something since their check."""
     checked_at = Subquery(
-        RevisionCheck.objects.filter(revision=OuterRef(OuterRef("current_revision")))
+        RevisionCheck.objects.filter(revision__listing=OuterRef(OuterRef("pk")))
         .order_by("-checked_at")
         .values("checked_at")[:1]
     )
@@ -64,5 +64,6 @@ def listings_overtaken() -> QuerySet[Listing]:
         verdict=Verdict.PASSED,
         judged_at__gt=checked_at,
     )
-    shown = Listing.objects.filter(state=ListingState.PUBLISHED, node__state=NodeState.ADMITTED)
+    states = [ListingState.PUBLISHED, ListingState.REFUSED]
+    shown = Listing.objects.filter(state__in=states, node__state=NodeState.ADMITTED)
     return shown.filter(Exists(reports) | Exists(passed)).order_by("pk")

@@ -23,7 +23,7 @@ def check_revision_task(revision_id: str) -> None:
 
 @shared_task(name="listings.recheck_listing_task")
 def recheck_listing_task(listing_id: str) -> None:
-    """Check a published listing again, because its node has shown something new."""
+    """Check a listing again, because its node has shown something new."""
     listing = Listing.objects.filter(pk=UUID(listing_id)).first()
     if listing is not None:
         checks.recheck_listing(listing=listing, now=utc_now())

@@ -45,10 +45,18 @@ def check_revision(*, revision: Revision, now: datetime) -> RevisionCheck | None
 
 @transaction.atomic
 def recheck_listing(*, listing: Listing, now: datetime) -> RevisionCheck | None:
-    """Compare a published listing again, because its node has shown something new."""
+    """Compare a listing again, because its node has shown something new.
+
+    One that was refused is offered by its newest text, as its provider last asked for.
+    """
     listing = _locked(listing.pk)
-    revision = listing.current_revision
-    if listing.state != ListingState.PUBLISHED or revision is None:
+    if listing.state == ListingState.REFUSED:
+        revision = listing.revisions.first()
+    elif listing.state == ListingState.PUBLISHED:
+        revision = listing.current_revision
+    else:
+        return None
+    if revision is None:
         return None
     if listing.node.state != NodeState.ADMITTED:
         return None  # Off the catalogue by its node's state; its return brings new evidence.
@@ -57,8 +65,7 @@ def recheck_listing(*, listing: Listing, now: datetime) -> RevisionCheck | None:
     if check.accepted:
         _put_on_sale(listing, revision, check, now)
     else:
-        move_listing(listing=listing, to=ListingState.REFUSED)
-        _record("listing.refused", listing, check, now)
+        _refuse(listing, check, now)
     return check
 
 

@@ -206,6 +206,58 @@ def test_new_evidence_that_agrees_refreshes_what_is_shown(world: World, now: dat
     assert listings_overtaken().count() == 0
 
 
+def test_a_refused_listing_is_published_by_evidence_alone(world: World, now: datetime) -> None:
+    """R-A11 (page): what was refused is checked again when its node shows more, and says so."""
+    node = admitted_node(world, now=now, compute_gops=1)
+    listing = publish(world, node, now)
+    refused = check(listing, now)
+    assert refused is not None
+    assert not refused.accepted
+    assert listings_overtaken().count() == 0
+    later = now + timedelta(minutes=1)
+    show_evidence(node, facts_of(BODY["promise"]), at=later)
+    assert listings_overtaken().get() == listing
+
+    found = checks.recheck_listing(listing=listing, now=later)
+
+    assert found is not None
+    assert found.accepted
+    listing.refresh_from_db()
+    assert (listing.state, listing.revisions.count()) == (ListingState.PUBLISHED, 1)
+    assert listing.current_revision == listing.revisions.get()
+    told = Event.objects.filter(subject=listing.public_id).order_by("id")
+    assert [event.kind for event in told][-2:] == ["listing.refused", "listing.published"]
+    assert listings_overtaken().count() == 0
+
+
+def test_a_refused_listing_stays_refused_by_evidence_that_falls_short(
+    world: World, now: datetime
+) -> None:
+    """R-A11 (page): less than was promised is refused again, once for each new evidence."""
+    listing = publish(world, admitted_node(world, now=now, compute_gops=1), now)
+    check(listing, now)
+    later = now + timedelta(minutes=1)
+    show_evidence(listing.node, facts_of(BODY["promise"], compute_gops=2), at=later)
+
+    found = checks.recheck_listing(listing=listing, now=later)
+
+    assert found is not None
+    assert [row["measured"] for row in found.fields if row["field"] == "compute_gops"] == [2]
+    listing.refresh_from_db()
+    assert listing.state == ListingState.REFUSED
+    assert listings_overtaken().count() == 0
+
+
+def test_a_withdrawn_listing_is_not_brought_back_by_evidence(world: World, now: datetime) -> None:
+    listing = publish(world, admitted_node(world, now=now, compute_gops=1), now)
+    check(listing, now)
+    withdrawn = publishing.withdraw(actor=world.actor(world.carol), listing=listing, now=now)
+    later = now + timedelta(minutes=1)
+    show_evidence(listing.node, facts_of(BODY["promise"]), at=later)
+    assert listings_overtaken().count() == 0
+    assert checks.recheck_listing(listing=withdrawn, now=later) is None
+
+
 def test_publishing_the_same_text_twice_changes_nothing(world: World, now: datetime) -> None:
     node = admitted_node(world, now=now)
     first = publish(world, node, now)
