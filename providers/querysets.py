@@ -8,6 +8,7 @@ from django.db import models
 from fabric.accounts.domain.actors import Actor
 from fabric.accounts.domain.roles import Right
 from providers.domain.challenges import OPEN_CHALLENGE_STATES, ChallengeState
+from providers.domain.inventory import INVENTORY_CHANGED
 from providers.domain.nodes import NodeState
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ class NodeQuerySet(TenantQuerySet["Node"]):
     def standing(self) -> Self:
         """Return the nodes that are not retired."""
         return self.exclude(state=NodeState.RETIRED)
+
+    def changed_under_lease(self) -> Self:
+        """Return the nodes that are to be tested once the lease on them has ended."""
+        return self.filter(
+            state=NodeState.HELD_BACK, held_back_reasons__contains=[{"code": INVENTORY_CHANGED}]
+        )
 
 
 class ReportQuerySet(TenantQuerySet["HardwareReport"]):

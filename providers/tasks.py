@@ -6,7 +6,7 @@ from celery import shared_task
 
 from fabric.lib.clock import utc_now
 from providers.models import Challenge
-from providers.services import challenges, judging, liveness
+from providers.services import challenges, judging, liveness, reports
 
 SWEEP_LIMIT = 100
 HINT_LASTS_SECONDS = 30  # The next sweep sends it again; stale ones must not pile up.
@@ -21,11 +21,11 @@ def judge_challenge_task(challenge_id: str) -> str:
 
 @shared_task(name="providers.sweep_challenges_task")
 def sweep_challenges_task() -> int:
-    """Send out answers whose hint was lost, and end challenges that ran out."""
+    """Send out answers whose hint was lost, end challenges that ran out, begin those due."""
     waiting = Challenge.objects.answered().values_list("pk", flat=True)[:SWEEP_LIMIT]
     for key in list(waiting):
         judge_challenge_task.apply_async(args=(str(key),), expires=HINT_LASTS_SECONDS)
-    return challenges.sweep_expired(now=utc_now())
+    return challenges.sweep_expired(now=utc_now()) + reports.sweep_changed(now=utc_now())
 
 
 @shared_task(name="providers.sweep_liveness_task")

@@ -10,6 +10,9 @@ from providers.domain.reports import Report, ReportedDevice
 # Outside this window it is another product, or a slice shown as a whole device.
 MEMORY_LOW, MEMORY_HIGH = 0.90, 1.05
 
+INVENTORY_CHANGED = "INVENTORY_CHANGED"
+"""What a node is held back for while a lease on it keeps it from being tested."""
+
 
 @dataclass(frozen=True)
 class ClassFacts:
@@ -59,6 +62,28 @@ def check_inventory(report: Report, classes: Mapping[str, ClassFacts]) -> list[R
             )
         )
     return reasons
+
+
+def compare_offers(proved: Report, reported: Report) -> list[Reason]:
+    """Return a reason for each field in which the offer is no longer what was last proved."""
+    before, after = proved.offer(), reported.offer()
+    return [
+        Reason(
+            INVENTORY_CHANGED,
+            field,
+            _in_words(before[field]),
+            _in_words(after[field]),
+            "The node no longer reports what it proved. The lease on it goes on as it is; nothing"
+            " new is placed.",
+            "Nothing to do: the node is tested again when the lease on it has ended.",
+        )
+        for field in before
+        if before[field] != after[field]
+    ]
+
+
+def _in_words(value: object) -> object:
+    return ", ".join(str(item) for item in value) if isinstance(value, list) else value
 
 
 def _check_device(device: ReportedDevice, classes: Mapping[str, ClassFacts]) -> list[Reason]:

@@ -55,11 +55,25 @@ class Report:
     devices: tuple[ReportedDevice, ...]
     units: tuple[ReportedUnit, ...]
 
-    def offer(self) -> tuple[Any, ...]:
-        """Return what a change of makes the machine prove itself anew."""
-        devices = tuple((d.ordinal, d.identity, d.class_slug, d.memory_mib) for d in self.devices)
-        units = tuple(sorted((u.device, u.slots, u.memory_mib) for u in self.units))
-        return (self.driver, self.isolation, devices, units)
+    def offer(self) -> dict[str, Any]:
+        """Return what a change of makes the machine prove itself anew, field by field.
+
+        Speeds of disk and network are not in it: they are never the same twice.
+        """
+        devices = sorted(self.devices, key=lambda device: device.ordinal)
+        return {
+            "driver": self.driver,
+            "isolation": self.isolation,
+            "cpu_cores": self.facts.get("cpu_cores", {}).get("value"),
+            "device_class": [device.class_slug for device in devices],
+            "device_name": [device.name for device in devices],
+            "device_identity": [device.identity for device in devices],
+            "memory_mib": [device.memory_mib for device in devices],
+            "instruction_set": [device.instruction_set for device in devices],
+            "pci_device_id": [device.pci_device_id for device in devices],
+            "slots": [device.slots for device in devices],
+            "units": sorted([u.device, list(u.slots), u.memory_mib] for u in self.units),
+        }
 
 
 class _Reader:

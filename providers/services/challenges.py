@@ -101,6 +101,11 @@ def retest_node(*, actor: Actor, node: Node, now: datetime) -> Challenge:
             f"{node.name} is {node.get_state_display()}; only a node that is admitted or held"
             " back is tested again."
         )
+    if Node.objects.changed_under_lease().filter(pk=node.pk).exists():
+        raise WrongState(
+            f"{node.name} is leased and no longer what it proved.",
+            suggestion="It is tested by itself when the lease has ended.",
+        )
     report = locked.reports.first()
     if report is None:
         raise WrongState(

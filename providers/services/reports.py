@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.db import transaction
+from django.db import models, transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from fabric.accounts.domain.actors import Actor
@@ -12,12 +12,12 @@ from fabric.journal.services.events import record_event
 from fabric.lib.errors import DomainError
 from fabric_protocol import payloads
 from providers.domain.challenges import ChallengePurpose, ChallengeState
-from providers.domain.inventory import ClassFacts, check_inventory
+from providers.domain.inventory import ClassFacts, check_inventory, compare_offers
 from providers.domain.nodes import NodeState
 from providers.domain.reasons import Reason
 from providers.domain.reports import Report, ReportedDevice, read_report
-from providers.models import Challenge, Device, HardwareClass, HardwareReport, Node, Unit
-from providers.services.capacity import lock_devices
+from providers.models import Challenge, Device, HardwareClass, HardwareReport, Hold, Node, Unit
+from providers.services.capacity import PLACEMENTS, lock_devices
 from providers.services.challenges import expire_open_challenges, issue_challenge
 from providers.services.envelopes import open_envelope
 from providers.services.nodes import hold_back
@@ -38,6 +38,7 @@ def receive_report(
 
     The same report again returns the first. A report whose offer differs from what was last
     proved makes the node prove itself; one that cannot be true holds it back with the reasons.
+    Under a live lease the test waits for its end, and devices and units stay as they were let.
     """
     body, payload = open_envelope(envelope, payload_type=payloads.REPORT, public_key=public_key)
     report = read_report(body)
@@ -66,6 +67,28 @@ def receive_report(
     return row, True
 
 
+def sweep_changed(*, now: datetime, limit: int = 100) -> int:
+    """Test the nodes that changed under a lease which has ended; return how many.
+
+    Safe beside itself: whoever comes second finds the node no longer held back for it.
+    """
+    held = Hold.objects.in_force(now=now).filter(
+        device__node=models.OuterRef("pk"), kind__in=PLACEMENTS
+    )
+    waiting = Node.objects.changed_under_lease().filter(~models.Exists(held)).order_by("pk")
+    return sum(_test_changed(node, now) for node in waiting[:limit])
+
+
+@transaction.atomic
+def _test_changed(node: Node, now: datetime) -> bool:
+    _lock(node, [])
+    row = node.reports.first()
+    if row is None or not Node.objects.changed_under_lease().filter(pk=node.pk).exists():
+        return False
+    _act_on(node, row, read_report(row.body), now)
+    return True
+
+
 def _act_on(node: Node, row: HardwareReport, report: Report, now: datetime) -> None:
     actor = Actor(id=node.public_id)
     reasons = [
@@ -80,6 +103,14 @@ def _act_on(node: Node, row: HardwareReport, report: Report, now: datetime) -> N
         expire_open_challenges(node=node, now=now)
         hold_back(node=node, reasons=reasons, actor=actor, evidence=row.public_id, now=now)
         return
+    if Hold.objects.in_force(now=now).filter(device__node=node, kind__in=PLACEMENTS).exists():
+        proved = _last_proof(node)
+        changes = compare_offers(proved, report) if proved is not None else []
+        if changes:
+            expire_open_challenges(node=node, now=now)
+            hold_back(node=node, reasons=changes, actor=actor, evidence=row.public_id, now=now)
+        if changes or Node.objects.changed_under_lease().filter(pk=node.pk).exists():
+            return  # Also if it is back to what it was: the sweep tests it after the lease.
     _apply_inventory(node, report)
     if _needs_proof(node, report):
         expire_open_challenges(node=node, now=now)
@@ -101,13 +132,19 @@ def _needs_proof(node: Node, report: Report) -> bool:
     """Return whether what is offered now was not the subject of the last challenge, or failed."""
     if node.state in {NodeState.ENROLLED, NodeState.HELD_BACK, NodeState.FENCED}:
         return True
+    proved = _last_proof(node)
+    return proved is None or proved.offer() != report.offer()
+
+
+def _last_proof(node: Node) -> Report | None:
+    """Return the report that the last challenge which did not run out was about."""
     last = (
         Challenge.objects.filter(node=node)
         .exclude(state=ChallengeState.EXPIRED)
         .select_related("report")
         .first()
     )
-    return last is None or read_report(last.report.body).offer() != report.offer()
+    return read_report(last.report.body) if last is not None else None
 
 
 def _class_facts(devices: Iterable[ReportedDevice]) -> dict[str, ClassFacts]:

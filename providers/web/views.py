@@ -5,6 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -17,8 +18,9 @@ from fabric.journal.services.parameters import get_operational
 from fabric.lib.clock import utc_now
 from fabric.lib.errors import DomainError
 from providers.access import access_enrolment_token, access_node, access_provider
+from providers.domain.inventory import INVENTORY_CHANGED
 from providers.domain.nodes import NodeState
-from providers.models import Enrolment, EnrolmentToken, Node, Unit
+from providers.models import Enrolment, EnrolmentToken, Hold, Node, Unit
 from providers.selectors import beat_of, liveness_now, path_of
 from providers.services.capacity import list_free_units
 from providers.services.challenges import retest_node
@@ -203,9 +205,13 @@ def edit_profile(request: HttpRequest) -> HttpResponse:
 
 def _node_context(actor: Actor, node: Node) -> dict[str, Any]:
     now = utc_now()
+    held = Hold.objects.in_force(now=now).filter(
+        device=OuterRef("device"), slots__overlap=OuterRef("slots")
+    )
     units = (
         Unit.objects.offered()
         .filter(device__node=node)
+        .annotate(is_held=Exists(held))
         .select_related("device")
         .order_by("device__ordinal", "slots")
     )
@@ -222,6 +228,9 @@ def _node_context(actor: Actor, node: Node) -> dict[str, Any]:
         "report": node.reports.first(),
         "facts": show_facts(measured_facts(node=node)),
         "units": [(unit, unit.pk in free) for unit in units],
+        "is_changed": any(
+            reason.get("code") == INVENTORY_CHANGED for reason in node.held_back_reasons
+        ),
         "keys": node.keys.order_by("-active_from"),
         "history": node.transitions.order_by("-id")[:12],
         "moves": node.state in _MOVING,
