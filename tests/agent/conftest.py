@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent.containers import why_no_podman
 from tests.agent.machines import Machine
 
 
@@ -14,3 +15,10 @@ def machine(live_server_url: str, tmp_path: Path) -> Iterator[Machine]:
     found = Machine(folder=tmp_path, url=live_server_url)
     yield found
     found.kill()
+
+
+@pytest.fixture(scope="session")
+def _working_podman() -> None:
+    why = why_no_podman()
+    if why:
+        pytest.skip(why)

@@ -13,7 +13,14 @@ from fabric_agent.cli import app
 from fabric_agent.doctor import FAIL, PASS, examine
 from fabric_agent.drivers.host_cpu import HostCpu
 from fabric_agent.state import StateFolder
+from tests.agent.containers import as_root, needs_podman, podman_that_cannot_run
 from tests.agent.test_state import IDENTITY
+
+
+@pytest.fixture
+def no_podman(tmp_path, monkeypatch):
+    """A machine on whose path nothing is."""
+    monkeypatch.setenv("PATH", str(tmp_path))
 
 
 @pytest.fixture
@@ -21,7 +28,7 @@ def state(tmp_path):
     state = StateFolder(tmp_path / "agent")
     state.make_key()
     state.save_identity(IDENTITY)
-    state.config_path.write_text("driver: host-cpu\nunit_memory_mib: 512\n")
+    state.config_path.write_text("driver: host-cpu\nunit_memory_mib: 512\ncontainers: never\n")
     return state
 
 
@@ -37,7 +44,7 @@ def test_a_sound_machine_passes(state):
     assert checks["MEMORY"].what.endswith("512 MiB promised")
 
 
-def test_a_promise_beyond_the_machine_fails_with_a_remedy(state):
+def test_a_promise_beyond_the_machine_fails_with_a_remedy(state, no_podman):
     """R-B3 (agent): a promise the machine cannot keep is found before it is made."""
     state.config_path.write_text("driver: host-cpu\nunit_memory_mib: 16000000\n")
     check = by_code(state)["MEMORY_SHORT"]
@@ -45,7 +52,25 @@ def test_a_promise_beyond_the_machine_fails_with_a_remedy(state):
     assert "unit_memory_mib" in check.remedy
 
 
-def test_a_wrong_configuration_names_its_fields(state):
+@needs_podman
+def test_a_container_is_tried_out(state):
+    """R-B2 (agent): doctor runs a container before it says that containers run, and leaves none."""
+    state.config_path.write_text("driver: host-cpu\nunit_memory_mib: 512\n")
+    assert by_code(state)["CONTAINERS"].result == PASS
+    assert not (state.path / "containers").exists()
+
+
+@as_root
+def test_podman_that_cannot_run_is_found_out(state, tmp_path, monkeypatch):
+    """R-B2 (agent): Podman that is installed and does not work is no reason to promise it."""
+    state.config_path.write_text("driver: host-cpu\nunit_memory_mib: 512\n")
+    monkeypatch.setenv("PATH", str(podman_that_cannot_run(tmp_path)), prepend=os.pathsep)
+    check = by_code(state)["NO_CONTAINERS"]
+    assert "cgroups in hybrid mode not supported" in check.cause
+    assert "runc" in check.remedy
+
+
+def test_a_wrong_configuration_names_its_fields(state, no_podman):
     state.config_path.write_text("driver: host-cpu\nmemory: 1\n")
     check = by_code(state)["CONFIG_REFUSED"]
     assert "memory: unknown field" in check.cause
@@ -57,12 +82,12 @@ def test_an_exposed_key_fails(state):
     assert by_code(state)["KEY_EXPOSED"].result == FAIL
 
 
-def test_every_check_that_is_not_a_pass_says_cause_and_remedy(tmp_path):
+def test_every_check_that_is_not_a_pass_says_cause_and_remedy(tmp_path, no_podman):
     for check in examine(StateFolder(tmp_path / "nothing")):
         assert check.result == PASS or (check.cause and check.remedy), check
 
 
-def test_the_command_prints_json_and_its_exit_code_tells(state):
+def test_the_command_prints_json_and_its_exit_code_tells(state, no_podman):
     """R-B1 (agent): doctor has a form for programs."""
     good = CliRunner().invoke(app, ["doctor", "--json", "--state", str(state.path)])
     assert good.exit_code == 0

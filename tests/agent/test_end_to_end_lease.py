@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import sqlite3
@@ -20,6 +19,7 @@ from leases.models import Batch, Lease, Reading, WitnessReading
 from leases.services import lifecycle, ordering
 from listings.models import Listing, RevisionCheck
 from providers.models import Node
+from tests.agent.containers import podman_that_cannot_run, why_no_podman
 from tests.agent.machines import Machine, new_token, node_in, wait_for
 from tests.world import World
 
@@ -131,7 +131,7 @@ def test_a_lease_is_provided_metered_through_a_kill_and_ended(
         lease_in(order(world, listing), LeaseState.ACTIVE), what="readiness", machine=machine
     )
     assert lease.access["host"] == "127.0.0.1"
-    assert lease.isolation == ("container" if shutil.which("podman") else "none")
+    assert lease.isolation == ("none" if why_no_podman() else "container")
     wait_for(lambda: len(readings(lease)) >= 2, what="two windows", machine=machine)
 
     pid = workload_pid(machine, lease)
@@ -169,6 +169,19 @@ def test_a_lease_is_provided_metered_through_a_kill_and_ended(
         what="the lease's folder gone",
         machine=machine,
     )
+
+
+def test_a_machine_whose_podman_fails_leases_without_it(machine: Machine, world: World) -> None:
+    """R-B2 (agent): where no container runs, the node says so and its leases say `none`."""
+    path = f"{podman_that_cannot_run(machine.folder)}{os.pathsep}{os.environ['PATH']}"
+    machine.environment["PATH"] = path
+    machine.enrol(new_token(world))
+    machine.start()
+    node = wait_for(node_in("admitted"), what="admission", machine=machine)
+    lease = order(world, publish(machine))
+    lease = wait_for(lease_in(lease, LeaseState.ACTIVE), what="readiness", machine=machine)
+    assert (node.isolation, lease.isolation) == ("none", "none")
+    assert "no containers: PODMAN_" in machine.log
 
 
 @pytest.mark.slow

@@ -2,23 +2,21 @@
 
 import io
 import os
-import shutil
 import tarfile
 import time
 from pathlib import Path
 
 import pytest
 
+from fabric_agent.assemble import find_runtimes
+from fabric_agent.config import Config
 from fabric_agent.hostfacts import process_start_ticks
 from fabric_agent.state import write_whole
-from fabric_agent.workloads import image
+from fabric_agent.workloads import image, podman
 from fabric_agent.workloads.base import Spec, StartFailed
 from fabric_agent.workloads.podman import PodmanRuntime, PodmanUnusable
+from tests.agent.containers import as_root, needs_podman, podman_that_cannot_run
 from tests.agent.test_workloads import TOKEN, get, wait_until
-
-needs_podman = pytest.mark.skipif(
-    shutil.which("podman") is None or os.geteuid() != 0, reason="Podman as root is not here"
-)
 
 
 def test_the_image_holds_an_interpreter_and_the_service_and_no_shell():
@@ -56,6 +54,30 @@ def test_podman_that_does_not_work_says_why(tmp_path):
         PodmanRuntime(store=tmp_path / "store", program=str(broken)).prepare()
     with pytest.raises(PodmanUnusable):
         PodmanRuntime(store=tmp_path / "store", program=str(tmp_path / "none")).prepare()
+
+
+@as_root
+def test_podman_that_cannot_run_a_container_is_not_chosen(tmp_path, monkeypatch, caplog):
+    """R-B2 (agent): a node whose Podman fails falls back before a tenant finds out, and says why."""
+    monkeypatch.setenv("PATH", str(podman_that_cannot_run(tmp_path)), prepend=os.pathsep)
+    found = find_runtimes(Config(), accepts_unisolated=True, store=tmp_path / "store")
+    assert [runtime.name for runtime in found] == ["process"]
+    assert "podman run: crun: cgroups in hybrid mode not supported" in caplog.text
+    assert find_runtimes(Config(), accepts_unisolated=False, store=tmp_path / "store") == []
+
+
+def test_without_podman_the_agent_says_so(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_runtimes(Config(), accepts_unisolated=False, store=tmp_path / "store") == []
+    assert "PODMAN_MISSING" in caplog.text
+
+
+def test_podman_chooses_where_the_preferred_runtime_is_not_installed(monkeypatch):
+    """R-B2 (agent): a machine with crun only runs containers with crun."""
+    monkeypatch.setattr(podman, "_PREFERRED", "sh")
+    assert 'runtime = "sh"\n' in podman._settings_text()
+    monkeypatch.setattr(podman, "_PREFERRED", "no-such-runtime")
+    assert "runtime" not in podman._settings_text()
 
 
 @pytest.fixture(autouse=True)

@@ -205,7 +205,7 @@ def test_a_workload_ends_by_itself_when_its_paid_time_is_over(workloads):
 
 
 def _ended(workloads, standing):
-    return not workloads._runtime_of(standing.handle).is_alive(standing.handle)
+    return workloads._living(standing.handle) is None
 
 
 def test_more_money_lets_it_run_on(workloads):
@@ -227,6 +227,24 @@ def test_a_workload_that_died_is_started_anew_as_another_life(workloads):
     second = reconcile(workloads)
     assert second.state == RUNNING
     assert second.handle.instance != first.handle.instance
+
+
+def test_a_workload_whose_runtime_is_gone_is_no_reason_to_fall_over(tmp_path, outbox, workloads):
+    """R-B2 (agent): a node that lost its containers tells it of the lease, and tends the others."""
+    workloads.take_items([item()])
+    running = reconcile(workloads)
+    without = manager(tmp_path, outbox)
+    without._runtimes.clear()
+    without._by_name.clear()
+
+    without.take_items([item()])
+
+    assert without.look(running) == ("", {})
+    after = without.reconcile(running)
+    assert (after.state, after.handle) == (STARTING, None)
+    assert after.detail == "this node cannot run workloads as none"
+    assert without.reconcile(after).state == STARTING
+    workloads._by_name["process"].stop(running.handle)
 
 
 def test_stop_ends_it_and_a_forgotten_lease_leaves_nothing(workloads, tmp_path):

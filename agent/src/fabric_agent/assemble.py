@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,11 +13,11 @@ from fabric_agent.drivers.base import Driver
 from fabric_agent.drivers.host_cpu import HostCpu
 from fabric_agent.drivers.simulated import Simulated, find_profile
 from fabric_agent.metering.outbox import Outbox
-from fabric_agent.problems import AgentProblem, StateProblem
+from fabric_agent.problems import StateProblem
 from fabric_agent.state import DEFAULT_FOLDER, StateFolder
 from fabric_agent.workloads.base import Runtime
 from fabric_agent.workloads.manager import Workloads
-from fabric_agent.workloads.podman import PodmanRuntime
+from fabric_agent.workloads.podman import PodmanUnusable, find_podman
 from fabric_agent.workloads.process import ProcessRuntime
 from fabric_agent.workloads.threads import ThreadRuntime
 
@@ -78,18 +77,16 @@ def find_runtimes(
 ) -> list[Runtime]:
     """Return the ways this node can run workloads, the best first.
 
-    Podman needs root here; where it is installed but does not work, the log says why.
+    Where there are no containers, the log says why.
     """
     if config.driver == "simulated":
         return [ThreadRuntime(own_pid=os.getpid())]
     runtimes: list[Runtime] = []
-    if config.containers == "auto" and shutil.which("podman") and os.geteuid() == 0:
-        podman = PodmanRuntime(store=store or DEFAULT_FOLDER / "containers")
+    if config.containers == "auto":
         try:
-            podman.prepare()
-            runtimes.append(podman)
-        except AgentProblem as problem:
-            log.warning("%s: %s", problem.code, problem.message)
+            runtimes.append(find_podman(store=store or DEFAULT_FOLDER / "containers"))
+        except PodmanUnusable as problem:
+            log.warning("no containers: %s: %s", problem.code, problem.message)
     if accepts_unisolated:
         supervisor = os.environ.get(SUPERVISOR_VARIABLE, "")
         pid = int(supervisor) if supervisor.isdigit() else None

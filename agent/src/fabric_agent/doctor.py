@@ -2,7 +2,6 @@
 
 import os
 import resource
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from fabric_agent.assemble import work_folder
 from fabric_agent.config import Config
 from fabric_agent.problems import AgentProblem, ConfigProblem
 from fabric_agent.state import StateFolder
+from fabric_agent.workloads.podman import PodmanUnusable, try_podman
 
 PASS, WARN, FAIL = "pass", "warn", "fail"
 _LEAST_DISK_GIB = 1.0
@@ -164,18 +164,22 @@ def _disk(state: StateFolder, config: Config) -> Iterator[Check]:
 def _containers(state: StateFolder, config: Config) -> Iterator[Check]:
     if config.driver == "simulated":
         return
-    podman = shutil.which("podman")
-    if podman and config.containers == "auto":
-        yield Check("CONTAINERS", PASS, f"containers through {podman}")
-        return
+    why, remedy = "switched off in the configuration", "Set containers: auto."
+    if config.containers == "auto":
+        try:
+            podman = try_podman()
+        except PodmanUnusable as problem:
+            why, remedy = problem.message, problem.remedy
+        else:
+            yield Check("CONTAINERS", PASS, f"a container ran in {podman}")
+            return
     consent = state.is_enrolled and state.identity().accepts_unisolated
-    why = "switched off in the configuration" if podman else "Podman is not installed"
     yield Check(
         "NO_CONTAINERS",
         WARN if consent or not state.is_enrolled else FAIL,
         "workloads would run without isolation",
         why,
-        "Install Podman; without it only buyers who accept that can lease, if you consented.",
+        f"{remedy} Without containers only buyers who accept that can lease, if you consented.",
     )
 
 

@@ -111,9 +111,7 @@ class Workloads:
             return self._stop(standing, "asked to stop" if standing.stops else "paid until then")
         if until is not None:
             self._tell_until(standing.lease, until)
-        if standing.handle is not None and self._runtime_of(standing.handle).is_alive(
-            standing.handle
-        ):
+        if standing.handle is not None and self._living(standing.handle) is not None:
             return standing
         token = self._tokens.get(standing.lease)
         if standing.state == FAILED or now < standing.retry_at or token is None or until is None:
@@ -123,12 +121,12 @@ class Workloads:
     def look(self, standing: Standing) -> tuple[str, dict[str, Any]]:
         """Return the running instance, empty when it does not answer, and what is read of it."""
         handle = standing.handle
-        if handle is None or not self._runtime_of(handle).is_alive(handle):
+        runtime = self._living(handle) if handle is not None else None
+        if handle is None or runtime is None:
             return "", {}
         instance = self._ask(handle)
         if not instance:
             return "", {}
-        runtime = self._runtime_of(handle)
         observed = {
             "memory_mib": runtime.memory_mib(handle),
             "interface": "http",
@@ -211,8 +209,9 @@ class Workloads:
         )
 
     def _stop(self, standing: Standing, why: str) -> Standing:
-        if standing.handle is not None:
-            self._runtime_of(standing.handle).stop(standing.handle)
+        runtime = self._by_name.get(standing.handle.runtime) if standing.handle else None
+        if standing.handle is not None and runtime is not None:
+            runtime.stop(standing.handle)
         with contextlib.suppress(OSError):
             (self._folder / standing.lease / "until").unlink()
         if standing.state == STOPPED and standing.handle is None:
@@ -228,8 +227,10 @@ class Workloads:
         if path.parent.exists():
             write_whole(path, text, mode=0o644)
 
-    def _runtime_of(self, handle: Handle) -> Runtime:
-        return self._by_name[handle.runtime]
+    def _living(self, handle: Handle) -> Runtime | None:
+        """Return the runtime of a workload that runs; None too where the runtime is gone."""
+        runtime = self._by_name.get(handle.runtime)
+        return runtime if runtime is not None and runtime.is_alive(handle) else None
 
     def _ask(self, handle: Handle) -> str:
         connection = http.client.HTTPConnection(

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -23,11 +24,14 @@ RUNTIME_MIB = 16
 _PORT = 8080
 _USER = 65534
 _PIDS = 64
+_TRIAL_MIB = 64
+_CLEAN_UP_SECONDS = 5.0
+_PREFERRED = "runc"
+"""Works with every arrangement of cgroups; without it Podman chooses what it was built for."""
 _SETTINGS = """[containers]
 default_ulimits = ["nofile=20000:20000", "nproc=20000:20000"]
 [engine]
-runtime = "runc"
-cgroup_manager = "cgroupfs"
+{runtime}cgroup_manager = "cgroupfs"
 events_logger = "file"
 [network]
 network_backend = "netavark"
@@ -42,30 +46,64 @@ class PodmanUnusable(AgentProblem):
     """Podman is installed but does not work here; leases fall back to what else there is."""
 
 
+def find_podman(*, store: Path, run: Path | None = None) -> "PodmanRuntime":
+    """Return Podman once it has run a container here, or raise PodmanUnusable with the cause."""
+    if not shutil.which("podman"):
+        raise PodmanUnusable("PODMAN_MISSING", "Podman is not installed", remedy="Install Podman.")
+    if os.geteuid() != 0:
+        raise PodmanUnusable(
+            "PODMAN_NEEDS_ROOT", "containers are made by root only", remedy="Run this as root."
+        )
+    found = PodmanRuntime(store=store, run=run)
+    found.prepare()
+    return found
+
+
+def try_podman() -> str:
+    """Run a container in a store that is gone afterwards; return Podman's name and version.
+
+    Raises PodmanUnusable with the cause.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="fabric-podman-"))
+    try:
+        return find_podman(store=folder / "store", run=folder / "run").description
+    finally:
+        deadline = time.monotonic() + _CLEAN_UP_SECONDS
+        while folder.exists() and time.monotonic() < deadline:
+            shutil.rmtree(folder, ignore_errors=True)  # Podman cleans up beside us for a moment.
+            time.sleep(0.05)
+
+
 class PodmanRuntime:
     """Containers of our own store, which live on when the agent does not."""
 
     name = "podman"
     isolation = "container"
 
-    def __init__(self, *, store: Path, program: str | None = None) -> None:
+    def __init__(self, *, store: Path, program: str | None = None, run: Path | None = None) -> None:
         self._program = program or shutil.which("podman") or "podman"
         self._store = store
-        self._run = _memory_folder() / f"fabric-agent-{os.getuid()}"
+        self._run = run or _memory_folder() / f"fabric-agent-{os.getuid()}"
         self._image = ""
         self._lock = threading.Lock()
         self.description = "podman"
 
     def prepare(self) -> None:
-        """Make the image unless it is there; PodmanUnusable when Podman cannot do it."""
+        """Make the image unless it is there, and run it once; PodmanUnusable where that fails.
+
+        A Podman that answers may still be unable to run anything: without a network helper, or
+        with a runtime that does not know this kernel's cgroups. Better known now than by a tenant.
+        """
         with self._lock:
             self._store.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._run.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._settings.write_text(_SETTINGS, encoding="utf-8")
+            self._settings.write_text(_settings_text(), encoding="utf-8")
             version = self._call("--version").split()
             self.description = f"podman {version[-1]}" if version else "podman"
             tag = f"localhost/fabric-lease:{image_tag()}"
-            self._image = self._find_image(tag) or self._make_image(tag)
+            image = self._find_image(tag) or self._make_image(tag)
+            self._call(*self._trial_arguments(image))
+            self._image = image
 
     def start(self, spec: Spec) -> Handle:
         """Start a container and wait until its service answers."""
@@ -107,18 +145,17 @@ class PodmanRuntime:
         return self._store / "containers.conf"
 
     def _run_arguments(self, spec: Spec, name: str, secret: Path) -> list[str]:
-        memory = f"{spec.memory_mib + RUNTIME_MIB}m"
         return [
-            *("run", "--detach", "--replace", "--name", name, "--pull=never", "--restart=no"),
-            *("--memory", memory, "--memory-swap", memory, "--cpus", str(spec.cores)),
-            *("--pids-limit", str(_PIDS), "--read-only", "--cap-drop=all"),
-            *("--security-opt", "no-new-privileges", "--user", f"{_USER}:{_USER}"),
-            *("--tmpfs", "/tmp:rw,size=16m,noexec,nosuid,nodev"),  # noqa: S108 - inside
+            *("run", "--detach", "--replace", "--name", name, "--restart=no"),
+            *_bounds(spec.memory_mib + RUNTIME_MIB, spec.cores, spec.listen_host),
             *("--volume", f"{spec.folder}:/lease:ro", "--volume", f"{secret}:/secret:ro"),
-            *("--publish", f"{spec.listen_host}::{_PORT}", "--log-driver=none"),
-            *("--hostname", "lease", "--no-hosts", "--stop-timeout", "2"),
-            *(self._image, str(interpreter()), "-I", "-B", SERVICE_PATH, "/secret/settings.json"),
+            *("--stop-timeout", "2", self._image),
+            *(str(interpreter()), "-I", "-B", SERVICE_PATH, "/secret/settings.json"),
         ]
+
+    def _trial_arguments(self, image: str) -> list[str]:
+        bounds = _bounds(_TRIAL_MIB, 1, "127.0.0.1")
+        return ["run", "--rm", *bounds, image, str(interpreter()), "-I", "-B", "-c", ""]
 
     def _hand_over(self, spec: Spec) -> Path:
         """Write the settings, with the token, to memory for the moment of the start only."""
@@ -184,7 +221,7 @@ class PodmanRuntime:
             write_image(process.stdin)  # type: ignore[arg-type]
         _, said = process.communicate(timeout=COMMAND_SECONDS)
         if process.returncode != 0:
-            raise PodmanUnusable("PODMAN", f"the image could not be made: {_last_line(said)}")
+            raise _unusable(f"the image could not be made: {_last_line(said)}")
         return self._find_image(tag)
 
     def _remove(self, name: str) -> None:
@@ -201,10 +238,10 @@ class PodmanRuntime:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise PodmanUnusable("PODMAN", f"podman {arguments[0]}: {error}") from error
+            raise _unusable(f"podman {arguments[0]}: {error}") from error
         if done.returncode != 0:
             words = _last_line(done.stderr)
-            raise PodmanUnusable("PODMAN", f"podman {arguments[0]}: {words}")
+            raise _unusable(f"podman {arguments[0]}: {words}")
         return done.stdout.decode(errors="replace")
 
     @property
@@ -219,6 +256,33 @@ class PodmanRuntime:
     @property
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "CONTAINERS_CONF": str(self._settings)}
+
+
+def _unusable(message: str) -> PodmanUnusable:
+    return PodmanUnusable(
+        "PODMAN_DOES_NOT_WORK",
+        message,
+        remedy="Install runc, netavark and aardvark-dns, see that podman run works, start again.",
+    )
+
+
+def _bounds(memory_mib: int, cores: int, listen_host: str) -> list[str]:
+    """Return what every container is bounded by, the one that only tries it out included."""
+    memory = f"{memory_mib}m"
+    return [
+        *("--pull=never", "--memory", memory, "--memory-swap", memory, "--cpus", str(cores)),
+        *("--pids-limit", str(_PIDS), "--read-only", "--cap-drop=all"),
+        *("--security-opt", "no-new-privileges", "--user", f"{_USER}:{_USER}"),
+        *("--tmpfs", "/tmp:rw,size=16m,noexec,nosuid,nodev"),  # noqa: S108 - inside
+        *("--publish", f"{listen_host}::{_PORT}", "--log-driver=none"),
+        *("--hostname", "lease", "--no-hosts"),
+    ]
+
+
+def _settings_text() -> str:
+    path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"))
+    there = shutil.which(_PREFERRED, path=path)
+    return _SETTINGS.format(runtime=f'runtime = "{_PREFERRED}"\n' if there else "")
 
 
 def _memory_folder() -> Path:
