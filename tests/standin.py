@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from csp.constants import SELF
 from pytest_django import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,6 +92,7 @@ def connected_standin(
 ) -> Iterator[StandInProcess]:
     """A stand-in that sends its webhooks to the control plane of this test, workers included."""
     address = f"{live_server_url}/webhooks/stripe/"
+    settings.FABRIC_PUBLIC_URL = live_server_url  # where a paid buyer is led back to
     for started in _run(address, tmp_path / "payments.sqlite"):
         monkeypatch.setenv("FABRIC_PAYMENT_STANDIN_URL", started.url)
         monkeypatch.setenv("STRIPE_WEBHOOK_SECRET", SECRET)
@@ -108,4 +110,7 @@ def _pay_through(standin: StandInProcess, settings: Settings) -> StandInProcess:
     settings.FABRIC_PAYMENT_STANDIN_URL = standin.url
     settings.STRIPE_SECRET_KEY = ""
     settings.STRIPE_WEBHOOK_SECRET = SECRET
+    rules = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"]
+    payment_page = {"form-action": [SELF, standin.url]}
+    settings.CONTENT_SECURITY_POLICY = {"DIRECTIVES": {**rules, **payment_page}}
     return standin

@@ -58,5 +58,6 @@ def _page(title: str, body: str) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
 <title>{escape(title)} (stand-in)</title><style>{_STYLE}</style></head>
 <body><main>{body}</main></body></html>"""

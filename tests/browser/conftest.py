@@ -6,7 +6,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.agent.conftest import machine
 from tests.browser.harness import FLAGS, find_chromium
+from tests.standin import connected_standin
+
+__all__ = ["connected_standin", "machine"]
 
 # Playwright keeps an event loop in this thread; our queries here are plain and wait their turn.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
