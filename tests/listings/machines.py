@@ -7,11 +7,20 @@ from typing import Any
 from listings.domain.kinds import find_kind
 from listings.models import Listing
 from listings.services import checks, publishing
+from providers.domain.reasons import Reason
 from providers.models import Challenge, Device, HardwareReport, Node, Provider, Unit
 from tests.listings.bodies import BODY
 from tests.world import World
 
 UNITS = {spec.name: spec.unit for spec in find_kind("accelerator").fields}
+SLOW = Reason(
+    "COMPUTE_GOPS_TOO_SLOW",
+    "compute_gops",
+    "20 to 90 GOPS",
+    12.5,
+    "Compute is slower than this class is.",
+    "Stop other work on this machine, then run the test again.",
+)
 BY_CHALLENGE = {"memory_mib", "compute_gops", "memory_bandwidth_gb_s"}
 
 
@@ -42,7 +51,7 @@ def admitted_node(
         provider=provider or world.provider,
         name=name,
         state=state,
-        held_back_reasons=[{"code": "TOO_SLOW"}] if state == "held_back" else [],
+        held_back_reasons=[SLOW.as_json()] if state == "held_back" else [],
         simulated=simulated,
         hardware_class_id=promise["device_class"],
         tier="community",
