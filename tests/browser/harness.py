@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response
@@ -30,6 +31,13 @@ FLAGS = [
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
 THEMES = ("light", "dark")
+# Each theme and each width once in the fast tests; the other pairs among the slow ones.
+LOOKS = [
+    ("light", "desktop"),
+    ("dark", "phone"),
+    pytest.param(("dark", "desktop"), marks=pytest.mark.slow),
+    pytest.param(("light", "phone"), marks=pytest.mark.slow),
+]
 
 
 def find_chromium() -> str | None:

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from listings.models import Listing
 from listings.services import checks, publishing
-from tests.browser.harness import SIZES, THEMES, open_window
+from tests.browser.harness import LOOKS, open_window
 from tests.listings.bodies import BODY, body_with
 from tests.listings.machines import admitted_node, published_listing
 from tests.world import World
@@ -52,9 +52,7 @@ def fill_catalogue(world: World, now: datetime) -> dict[str, Listing]:
     return {"big": big, "small": small, "refused": refused}
 
 
-@pytest.mark.parametrize(
-    "look", [(theme, size) for theme in THEMES for size in SIZES], ids="-".join
-)
+@pytest.mark.parametrize("look", LOOKS, ids="-".join)
 def test_pages_of_listings_are_free_of_barriers(
     browser: Browser, live_server_url: str, world: World, now: datetime, look: tuple[str, str]
 ) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 from fabric.lib.clock import utc_now
 from providers.models import Node
 from providers.services.enrolment import create_token
-from tests.browser.harness import SIZES, THEMES, open_window
+from tests.browser.harness import LOOKS, open_window
 from tests.providers.agents import TestAgent, host_report
 from tests.providers.test_challenges import prove_simulated
 from tests.providers.test_reports import gpu
@@ -37,9 +37,7 @@ def enrol_h100(world: World, name: str) -> TestAgent:
     return agent
 
 
-@pytest.mark.parametrize(
-    "look", [(theme, size) for theme in THEMES for size in SIZES], ids="-".join
-)
+@pytest.mark.parametrize("look", LOOKS, ids="-".join)
 def test_pages_of_nodes_are_free_of_barriers(
     browser: Browser, live_server_url: str, world: World, look: tuple[str, str]
 ) -> None:
