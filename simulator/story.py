@@ -264,11 +264,9 @@ class Story:
         """Watch windows being metered, signed, compared and charged."""
         self.step("the agent meters in signed windows; each is held against the promise")
         readings = self.buyer.wait_for(
-            f"{WINDOWS_BEFORE_DISPUTE} windows",
+            f"{WINDOWS_BEFORE_DISPUTE} charged windows",
             self._readings,
-            lambda rows: (
-                len([row for row in rows if row["usage_record"]]) >= WINDOWS_BEFORE_DISPUTE
-            ),
+            lambda rows: len([row for row in rows if _is_charged(row)]) >= WINDOWS_BEFORE_DISPUTE,
         )
         batches = {
             batch["id"]: batch["digest"]
@@ -297,7 +295,7 @@ class Story:
     def dispute(self) -> None:
         """Dispute a window as the buyer, and rule on it as the operator."""
         self.step("the buyer disputes a window; the operator lets half of it stand")
-        reading = next(row for row in reversed(self._readings()) if int(row["amount_micros"]) > 0)
+        reading = next(row for row in reversed(self._readings()) if _is_charged(row))
         visitor = self.people["buyer"]
         visitor.open(f"/leases/{self.lease}/")
         visitor.submit(reading=reading["id"], statement="My own timer saw the service stall.")
@@ -363,3 +361,7 @@ class Story:
         proof = self.deployment.manage("prove_books").strip()
         print(f"\n{receipt.text}\n\n  {proof}")
         return receipt.disagreements
+
+
+def _is_charged(reading: Mapping[str, Any]) -> bool:
+    return int(reading["amount_micros"]) > 0

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -118,3 +119,12 @@ def test_a_file_has_the_mode_it_was_asked_for_under_any_umask(tmp_path):
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "until").stat().st_mode) == 0o644
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
+def test_two_threads_that_write_one_file_both_succeed(tmp_path):
+    """R-B6 (agent): an agent that talks and tends at once is not ended by its own file."""
+    path = tmp_path / "until"
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda number: write_whole(path, str(number)), range(2_000)))
+    assert path.read_text() in {str(number) for number in range(1_990, 2_000)}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["until"]

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -149,14 +150,21 @@ class StateFolder:
 
 
 def write_whole(path: Path, text: str, *, mode: int = 0o600) -> None:
-    """Replace a file so that a reader sees the old text or the new one, never a part."""
-    part = path.with_name(f".{path.name}.part")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w") as file:
-        os.fchmod(file.fileno(), mode)  # Whatever the umask: a container reads some of these.
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    """Replace a file so that a reader sees the old text or the new one, never a part.
+
+    Two writers at once each write a part of their own; the later one's text stays.
+    """
+    descriptor, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), mode)  # Whatever the umask: a container reads some of these.
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(part).replace(path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
 
 
 def _not_enrolled() -> StateProblem:
