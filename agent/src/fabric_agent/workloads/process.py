@@ -64,10 +64,10 @@ class ProcessRuntime:
 
     def is_alive(self, handle: Handle) -> bool:
         """Return whether the process with this pid and this start time runs."""
-        child = self._children.get(handle.pid)
-        if child is not None:
-            child.poll()  # Reaps it if it ended.
-        return process_start_ticks(handle.pid) == handle.start_ticks
+        if process_start_ticks(handle.pid) == handle.start_ticks:
+            return True
+        self._reap(handle.pid)
+        return False
 
     def stop(self, handle: Handle) -> None:
         """Ask it to end, then make it."""
@@ -79,7 +79,11 @@ class ProcessRuntime:
             deadline = time.monotonic() + patience
             while self.is_alive(handle) and time.monotonic() < deadline:
                 time.sleep(0.02)
-        child = self._children.pop(handle.pid, None)
+        self._reap(handle.pid)
+
+    def _reap(self, pid: int) -> None:
+        """Take the exit status of a child that ended, so that nothing is left of it."""
+        child = self._children.pop(pid, None)
         if child is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(timeout=2.0)
