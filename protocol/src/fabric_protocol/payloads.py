@@ -192,4 +192,7 @@ def read_instant(text: str) -> dt.datetime:
     at = dt.datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError("an instant states its offset")
-    return at.astimezone(dt.UTC)
+    try:
+        return at.astimezone(dt.UTC)
+    except OverflowError as error:
+        raise ValueError("an instant lies in the years 1 to 9999, in UTC too") from error
