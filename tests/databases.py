@@ -21,13 +21,15 @@ from django.db import connections
 from environs import Env
 from psycopg import sql
 
+from deploy.local.servers import drop_database
+
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_RUNTIME_ROLE = "fabric_runtime"
 _SCHEMA_SOURCES = (
     "**/migrations/*.py",
     "**/sql/*.sql",
     "**/models.py",
-    "fabric/lib/models.py",
+    "**/models/*.py",
     "fabric/journal/management/commands/grant_runtime_role.py",
     "requirements/runtime.txt",
 )
@@ -126,7 +128,7 @@ def ensure_template(server: Server) -> None:
         ).fetchone()
         if found == (wanted,):
             return
-        _drop(connection, server.template)
+        drop_database(connection, server.template)
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'").format(
                 sql.Identifier(server.template)
@@ -147,7 +149,7 @@ def restore(server: Server, name: str) -> None:
     """Replace a test database by a fresh copy of the template, whoever is still connected."""
     connections["default"].close()
     with server.as_owner() as connection:
-        _drop(connection, name)
+        drop_database(connection, name)
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
                 sql.Identifier(name), sql.Identifier(server.template)
@@ -159,7 +161,7 @@ def drop(server: Server, name: str) -> None:
     """Remove a test database."""
     connections["default"].close()
     with server.as_owner() as connection:
-        _drop(connection, name)
+        drop_database(connection, name)
 
 
 def use_database(server: Server, name: str, *, owner: bool = False) -> None:
@@ -174,12 +176,6 @@ def use_database(server: Server, name: str, *, owner: bool = False) -> None:
     for known in (settings.DATABASES["default"], connection.settings_dict):
         known.update(NAME=name, USER=role, PASSWORD=password)
     os.environ["DATABASE_URL"] = server.url(name, owner=owner)
-
-
-def _drop(connection: "psycopg.Connection[tuple[Any, ...]]", name: str) -> None:
-    connection.execute(
-        sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
-    )
 
 
 def _schema_fingerprint() -> str:

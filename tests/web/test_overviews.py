@@ -12,7 +12,7 @@ from leases.models import Lease, Reading
 from leases.services import disputes
 from providers.models import Node, Provider
 from tests.leases.scene import Scene, build_scene, second
-from tests.listings.machines import admitted_node
+from tests.listings.machines import SLOW, admitted_node
 from tests.world import World
 
 pytestmark = pytest.mark.django_db
@@ -91,7 +91,7 @@ def test_what_holds_a_node_back_comes_first_with_its_code(world: World, start: d
     """R-A5 (page): a node that is held back says why, and what to do."""
     admitted_node(world, now=start, name="bad-1", state="held_back")
     html = show(world, "carol", "/provider/")
-    assert "bad-1 is held back: TOO_SLOW" in html
+    assert f"bad-1 is held back: {SLOW.code}" in html
     assert "1 action due" in html
 
 
