@@ -262,7 +262,7 @@ def _unusable(message: str) -> PodmanUnusable:
     return PodmanUnusable(
         "PODMAN_DOES_NOT_WORK",
         message,
-        remedy="Install runc, netavark and aardvark-dns, see that podman run works, start again.",
+        remedy="Install runc, netavark, aardvark-dns and iptables, see podman run work, start again.",
     )
 
 
