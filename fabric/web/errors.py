@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -76,7 +77,10 @@ _TITLES = {
 
 
 def show_bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Answer 400."""
+    """Answer 400; plainly to a name that is not ours, as no address of ours can be printed then."""
+    if isinstance(exception, DisallowedHost):
+        said = "Nothing is served under this name. Check the Host header.\n"
+        return HttpResponse(said, status=400, content_type="text/plain; charset=utf-8")
     return _show(request, _KNOWN[400])
 
 
@@ -97,14 +101,7 @@ def show_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def show_fault(request: HttpRequest) -> HttpResponse:
     """Answer 500 without asking the database or the session, either of which may be what broke."""
-    context = {
-        "fault": _KNOWN[500],
-        "request_id": current_request_id(),
-        "frame": BareFrame(request),
-        "messages": [],
-        "csrf_token": "",
-    }
-    return HttpResponse(render_to_string("errors/bare.html", context), status=500)
+    return _show_bare(request, _KNOWN[500])
 
 
 class RefusalPageMiddleware:
@@ -138,5 +135,18 @@ class RefusalPageMiddleware:
 
 
 def _show(request: HttpRequest, fault: Fault) -> HttpResponse:
+    if not hasattr(request, "user"):  # Refused before anybody asked who it is.
+        return _show_bare(request, fault)
     context = {"fault": fault, "request_id": current_request_id(), "as_of": utc_now()}
     return render(request, "errors/fault.html", context, status=fault.status)
+
+
+def _show_bare(request: HttpRequest, fault: Fault) -> HttpResponse:
+    context = {
+        "fault": fault,
+        "request_id": current_request_id(),
+        "frame": BareFrame(request),
+        "messages": [],
+        "csrf_token": "",
+    }
+    return HttpResponse(render_to_string("errors/bare.html", context), status=fault.status)

@@ -2,11 +2,12 @@
 
 import pytest
 from django.contrib.sessions.backends.base import SessionBase
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpResponse
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
 from fabric.lib.errors import FieldError, InvalidInput, NotVisible, WrongState
-from fabric.web.errors import RefusalPageMiddleware, show_fault
+from fabric.web.errors import RefusalPageMiddleware, show_bad_request, show_fault
 from tests.world import World
 
 
@@ -69,3 +70,17 @@ def test_a_fault_of_ours_is_told_without_database_or_session() -> None:
     answer = show_fault(RequestFactory().get("/leases/"))
     assert answer.status_code == 500
     assert "either done whole or not at all" in answer.content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/", "/nothing/", "/api/v1/listings/", "/static/nothing.css"])
+def test_a_name_that_is_not_ours_is_refused_in_one_line(path: str) -> None:
+    answer = Client(headers={"host": "evil.example"}).get(path)
+    assert answer.status_code == 400
+    assert answer.content == b"Nothing is served under this name. Check the Host header.\n"
+
+
+def test_what_is_refused_before_anybody_is_known_has_a_page() -> None:
+    answer = show_bad_request(RequestFactory().get("/leases/"), SuspiciousOperation("bad session"))
+    assert answer.status_code == 400
+    assert "BAD_REQUEST" in answer.content.decode()
