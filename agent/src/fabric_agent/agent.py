@@ -2,16 +2,18 @@
 
 Two loops share one state. The local one looks after workloads and the meter and never waits for the
 network; the other talks to the control plane and never holds up the first. A third thread exists
-while a challenge is being worked on.
+while a challenge is being worked on. What nobody foresaw is logged with its trace and tried again: a
+loop that ended would leave a node that looks well and does half its work.
 """
 
 import base64
+import contextlib
 import hashlib
 import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +28,7 @@ from fabric_agent.problems import AgentProblem, Refused
 from fabric_agent.reports import build_report
 from fabric_agent.state import Identity, StateFolder
 from fabric_agent.workloads.base import Runtime
-from fabric_agent.workloads.manager import Workloads
+from fabric_agent.workloads.manager import Standing, Workloads
 from fabric_protocol import canonical, dsse, keys, payloads
 
 log = logging.getLogger("fabric_agent")
@@ -62,6 +64,17 @@ def now_instant() -> Instant:
 _BOOT = hostfacts.boot_id()
 
 
+@contextlib.contextmanager
+def _going_on(doing: str) -> Iterator[None]:
+    """Log what goes wrong while `doing` something, and let the loop around it go on."""
+    try:
+        yield
+    except AgentProblem as problem:
+        log.warning("%s: %s: %s", doing, problem.code, problem.message)
+    except Exception:
+        log.exception("%s failed; it is tried again", doing)
+
+
 class Agent:
     """One node's agent."""
 
@@ -85,10 +98,8 @@ class Agent:
         talk = threading.Thread(target=self._talk, name="talk", daemon=True)
         talk.start()
         while not self._stop.is_set():
-            try:
+            with _going_on("the workloads"):
                 self.tend()
-            except AgentProblem as problem:
-                log.warning("%s: %s", problem.code, problem.message)
             self._stop.wait(LOCAL_SECONDS)
         self._wake.set()
         talk.join(timeout=5)
@@ -101,20 +112,25 @@ class Agent:
     def tend(self) -> None:
         """Look after every workload once: start, stop, meter."""
         for standing in self._parts.workloads.all():
-            metered = Metered.from_item(standing.item)
-            if standing.stops:
+            with _going_on(f"workload {standing.lease}"):
+                self._tend_one(standing)
+
+    def _tend_one(self, standing: Standing) -> None:
+        metered = Metered.from_item(standing.item)
+        if standing.stops:
+            with _going_on(f"metering {standing.lease}"):  # Stopped even if it cannot be metered.
                 self._look(standing.lease, metered)  # Up to the very end, before it is stopped.
                 if self._meter.finish(metered, self._parts.clock()):
                     self._wake.set()
-            after = self._parts.workloads.reconcile(standing)
-            if after.state != standing.state:
-                log.info("workload %s is %s %s", after.lease, after.state, after.detail)
-                self._wake.set()
-            if not after.stops:
-                self._look(standing.lease, metered)
-            elif standing.item.get("forgotten") and self._meter.is_settled(standing.lease):
-                self._parts.workloads.forget(standing.lease)
-                self._meter.forget(standing.lease)
+        after = self._parts.workloads.reconcile(standing)
+        if after.state != standing.state:
+            log.info("workload %s is %s %s", after.lease, after.state, after.detail)
+            self._wake.set()
+        if not after.stops:
+            self._look(standing.lease, metered)
+        elif standing.item.get("forgotten") and self._meter.is_settled(standing.lease):
+            self._parts.workloads.forget(standing.lease)
+            self._meter.forget(standing.lease)
 
     def _look(self, lease: str, metered: Metered) -> None:
         standing = next((row for row in self._parts.workloads.all() if row.lease == lease), None)
@@ -137,14 +153,10 @@ class Agent:
     def _talk(self) -> None:
         pause = 0.0
         while not self._stop.is_set():
-            try:
+            pause = min(_LONGEST_PAUSE, max(self._beat_seconds, pause * 2))
+            with _going_on("talking to the control plane"):
                 self.talk_once()
                 pause = 0.0
-            except AgentProblem as problem:
-                log.warning("%s: %s", problem.code, problem.message)
-                if problem.code == "NODE_RETIRED":
-                    log.warning("this node was retired; its workloads end when their time is over")
-                pause = min(_LONGEST_PAUSE, max(self._beat_seconds, pause * 2))
             self._wake.wait(pause or self._beat_seconds)
             self._wake.clear()
 
@@ -237,13 +249,9 @@ class Agent:
         self._challenge.start()
 
     def _answer_challenge(self, key: str) -> None:
-        try:
+        with _going_on(f"challenge {key}"):
             self.answer_challenge(key)
             self._challenge_tries[key] = MAX_CHALLENGE_TRIES
-        except AgentProblem as problem:
-            log.warning("challenge %s: %s: %s", key, problem.code, problem.message)
-        except (KeyError, ValueError) as error:
-            log.warning("challenge %s cannot be read: %s", key, error)
         self._is_stale = True  # Look again: a try may be left, or another challenge waits.
         self._wake.set()
 
