@@ -13,6 +13,8 @@ from leases.domain.states import StreamState
 FIRST_SEQ = 0
 MAX_AHEAD = 512
 """How far beyond the next number a batch may be parked; more would let a node fill our disk."""
+MAX_PARKED = MAX_AHEAD
+"""How many batches of a stream may wait at once, in whatever epochs they say they are."""
 
 
 class Step(StrEnum):
@@ -58,12 +60,14 @@ def decide(
     *,
     occupant: bytes | None,
     prev_is_ours: bool,
+    parked: int,
 ) -> Decision:
     """Return what becomes of a batch that this stream has not stored yet.
 
     `occupant` is the digest of the batch that already holds this (epoch, seq), accepted or
-    parked; `prev_is_ours` says whether `link.prev` is a digest in this stream's accepted chain.
-    The same bytes sent again never come here: they get the receipt they had.
+    parked; `prev_is_ours` says whether `link.prev` is a digest in this stream's accepted chain;
+    `parked` counts the batches that wait. The same bytes sent again never come here: they get the
+    receipt they had.
     """
     if occupant is not None and occupant != link.digest:
         return Decision(Step.EQUIVOCATION, "other_batch_with_this_number")
@@ -74,8 +78,12 @@ def decide(
     if link.epoch < position.epoch:
         return Decision(Step.REFUSE, "epoch_over")
     if link.epoch == position.epoch:
-        return _in_this_epoch(position, link)
-    return _in_next_epoch(position, link, prev_is_ours=prev_is_ours)
+        decision = _in_this_epoch(position, link)
+    else:
+        decision = _in_next_epoch(position, link, prev_is_ours=prev_is_ours)
+    if decision.step is Step.PARK and parked >= MAX_PARKED:
+        return Decision(Step.REFUSE, "too_many_waiting")
+    return decision
 
 
 def after(position: Position, link: Link, *, final: bool) -> Position:

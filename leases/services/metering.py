@@ -144,11 +144,13 @@ class _Reception:
             return batch
         if decision.step is Step.PARK:
             return self._store(opened, envelope, BatchState.PARKED)
-        batch = self._store(opened, envelope, BatchState.REFUSED, decision.reason)
-        if decision.step is Step.EQUIVOCATION:
+        batch = self._batch(opened, envelope, BatchState.REFUSED, decision.reason)
+        again = self.stream.batches.filter(reason=decision.reason).exists()
+        if decision.step is Step.EQUIVOCATION and not again:
+            batch.save()  # The proof is kept however much else was refused.
             self._hold_stream(batch)
         else:
-            _tell_refused(self.lease, batch, self.now)
+            _keep_refusal(self.lease, batch)
         return batch
 
     @property
@@ -172,12 +174,18 @@ class _Reception:
             link,
             occupant=None if occupant is None else bytes(occupant),
             prev_is_ours=link.prev is not None and chained.filter(digest=link.prev).exists(),
+            parked=placed.filter(state=BatchState.PARKED).count(),
         )
 
-    def _store(
+    def _store(self, opened: _Opened, envelope: bytes, state: BatchState) -> Batch:
+        batch = self._batch(opened, envelope, state)
+        batch.save()
+        return batch
+
+    def _batch(
         self, opened: _Opened, envelope: bytes, state: BatchState, reason: str = ""
     ) -> Batch:
-        return Batch.objects.create(
+        return Batch(
             stream=self.stream,
             epoch=opened.body.epoch,
             seq=opened.body.seq,
@@ -248,7 +256,9 @@ class _Reception:
             except _Unreadable as unreadable:  # The key was revoked while the batch waited.
                 self._displace(batch, unreadable.code)
                 return
-            decision = decide(self._position, opened.link, occupant=None, prev_is_ours=False)
+            decision = decide(
+                self._position, opened.link, occupant=None, prev_is_ours=False, parked=0
+            )
             if decision.step is not Step.ACCEPT:
                 self._displace(batch, decision.reason)
                 return
@@ -321,10 +331,15 @@ def _refuse_unreadable(
         in_place=False,
         received_at=now,
     )
-    if stream.batches.filter(state=BatchState.REFUSED).count() < MAX_KEPT_REFUSALS:
-        batch.save()
-        _tell_refused(lease, batch, now)
+    _keep_refusal(lease, batch)
     return make_receipt(batch=batch, stream=stream, lease=lease.public_id, created=True)
+
+
+def _keep_refusal(lease: Lease, batch: Batch) -> None:
+    """Keep a refused batch and tell of it, unless the stream has had too many of them."""
+    if batch.stream.batches.filter(state=BatchState.REFUSED).count() < MAX_KEPT_REFUSALS:
+        batch.save()
+        _tell_refused(lease, batch, batch.received_at)
 
 
 def _wake(lease: Lease, now: datetime) -> None:

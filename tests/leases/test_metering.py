@@ -131,6 +131,33 @@ def test_other_bytes_under_the_same_number_hold_the_stream(scene: Scene) -> None
     assert later.body["reason"] == "stream_held"
 
 
+def test_a_flood_of_refused_batches_leaves_a_bounded_trace(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-C4 (agent): the first of two truths is told once and kept; a flood of them is not."""
+    monkeypatch.setattr("leases.services.metering.MAX_KEPT_REFUSALS", 3)
+    monkeypatch.setattr("leases.domain.streams.MAX_PARKED", 2)
+    lease = scene.running()
+    meter = scene.meter(lease)
+    first = meter.body(scene.now)
+    scene.deliver(lease, meter.seal(first), second(scene.now, 5))
+    for seq in range(1, 10):
+        told = meter.seal(meter.body(second(scene.now, 5), seq=seq, epoch=seq, prev="ab" * 32))
+        waits = scene.deliver(lease, told, second(scene.now, 6)).body
+        assert (waits["state"], waits["reason"]) == (
+            ("parked", "") if seq <= 2 else ("refused", "too_many_waiting")
+        )
+    for number in range(10):
+        changed = meter.seal({**first, "observed": {"memory_mib": number}})
+        refused = scene.deliver(lease, changed, second(scene.now, 7)).body
+        assert refused["reason"] == "other_batch_with_this_number"
+    assert Batch.objects.filter(state="parked").count() == 2
+    assert Batch.objects.filter(reason="other_batch_with_this_number").count() == 1
+    assert Batch.objects.filter(state="refused").count() == 4
+    assert Observation.objects.filter(kind="equivocation").count() == 1
+    assert Event.objects.filter(kind="stream.was_held").count() == 1
+
+
 def test_reordered_batches_are_parked_shown_and_drained(scene: Scene) -> None:
     """R-C4 (agent): the third before the second waits for it, and both are billed once."""
     lease = scene.running()

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leases.domain.states import StreamState
-from leases.domain.streams import MAX_AHEAD, Decision, Link, Position, Step, after, decide
+from leases.domain.streams import (
+    MAX_AHEAD,
+    MAX_PARKED,
+    Decision,
+    Link,
+    Position,
+    Step,
+    after,
+    decide,
+)
 
 NEW = Position(StreamState.OPEN, epoch=0, next_seq=0, head=None)
 
@@ -22,9 +31,14 @@ RUNNING = Position(StreamState.OPEN, epoch=0, next_seq=2, head=SECOND)
 
 
 def judge(
-    position: Position, link: Link, *, occupant: bytes | None = None, prev_is_ours: bool = True
+    position: Position,
+    link: Link,
+    *,
+    occupant: bytes | None = None,
+    prev_is_ours: bool = True,
+    parked: int = 0,
 ) -> Decision:
-    return decide(position, link, occupant=occupant, prev_is_ours=prev_is_ours)
+    return decide(position, link, occupant=occupant, prev_is_ours=prev_is_ours, parked=parked)
 
 
 def test_batches_in_order_are_accepted_and_move_the_stream() -> None:
@@ -39,6 +53,13 @@ def test_batches_in_order_are_accepted_and_move_the_stream() -> None:
 def test_a_gap_parks_the_batch() -> None:
     """R-C4 (agent): a batch ahead of the next number waits for the one before it."""
     assert judge(RUNNING, Link(0, 3, digest_of("0/2"), digest_of("0/3"))).step is Step.PARK
+
+
+@pytest.mark.parametrize("link", [Link(0, 3, FIRST, digest_of("x")), Link(9, 9, FIRST, FIRST)])
+def test_only_so_many_batches_wait_in_whatever_epochs(link: Link) -> None:
+    """R-C4 (agent): a node cannot fill our disk with batches whose turn never comes."""
+    assert judge(RUNNING, link, parked=MAX_PARKED - 1).step is Step.PARK
+    assert judge(RUNNING, link, parked=MAX_PARKED) == Decision(Step.REFUSE, "too_many_waiting")
 
 
 def test_two_batches_under_one_number_are_equivocation_whatever_the_state() -> None:
