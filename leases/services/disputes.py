@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from billing.models import UsageRecord
 from billing.services import disputes as lines
@@ -124,28 +124,23 @@ def _open(*, reading: Reading, side: Side, actor: Actor, statement: str, now: da
     record = reading.usage_record
     if record is None or record.amount_micros == 0:
         raise NothingToHold("Nothing was charged for this window, so there is nothing to hold.")
+    # The hold comes first: it is the compare-and-set that settlement and other disputes race with.
+    held = lines.hold_record(record=record, now=now)
     if Dispute.objects.filter(reading=reading).exists():
         raise AlreadyDisputed("This reading was disputed before; one submission decides.")
-    # The hold comes first: it is the compare-and-set that settlement races with.
-    if not lines.hold_record(record=record, now=now):
+    if not held:
         raise DisputeWindowClosed(
             "This reading can no longer be disputed: its window is over.",
             suggestion="Later claims go to support with the reading's id.",
         )
-    try:
-        with transaction.atomic():
-            dispute = Dispute.objects.create(
-                lease=reading.lease,
-                reading=reading,
-                opened_side=side,
-                opened_by=actor.id,
-                statement=statement,
-                opened_at=now,
-            )
-    except IntegrityError as error:
-        raise AlreadyDisputed("This reading was disputed before; one submission decides.") from (
-            error
-        )
+    dispute = Dispute.objects.create(
+        lease=reading.lease,
+        reading=reading,
+        opened_side=side,
+        opened_by=actor.id,
+        statement=statement,
+        opened_at=now,
+    )
     _write_down(
         dispute,
         actor,

@@ -145,6 +145,24 @@ def test_dispute_and_settlement_of_one_line_have_one_winner(scene: Scene, first:
     assert books_balance()
 
 
+def test_disputes_of_one_reading_at_once_are_one(scene: Scene) -> None:
+    """R-C7 (api): whoever is second is told that it is disputed, not that it is too late."""
+    lease = scene.running()
+    scene.deliver(lease, scene.meter(lease).next(scene.now), second(scene.now, 5))
+    reading = Reading.objects.get()
+    dispute = partial(
+        disputes.open_dispute,
+        actor=scene.alice,
+        reading=reading,
+        statement="Slow.",
+        now=second(scene.now, 6),
+    )
+    results = at_once([dispute] * 8)
+    assert sum(isinstance(result, Dispute) for result in results) == 1, results
+    assert sum(isinstance(result, disputes.AlreadyDisputed) for result in results) == 7, results
+    assert UsageRecord.objects.get().state == UsageState.DISPUTED
+
+
 def test_two_rulings_at_once_book_one(scene: Scene) -> None:
     """R-C7 (api): the second operator finds the dispute closed."""
     lease = scene.running()
