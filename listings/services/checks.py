@@ -47,15 +47,12 @@ def check_revision(*, revision: Revision, now: datetime) -> RevisionCheck | None
 def recheck_listing(*, listing: Listing, now: datetime) -> RevisionCheck | None:
     """Compare a listing again, because its node has shown something new.
 
-    One that was refused is offered by its newest text, as its provider last asked for.
+    It is offered by its newest text, as its provider last asked for, even if that was refused.
     """
     listing = _locked(listing.pk)
-    if listing.state == ListingState.REFUSED:
-        revision = listing.revisions.first()
-    elif listing.state == ListingState.PUBLISHED:
-        revision = listing.current_revision
-    else:
+    if listing.state not in {ListingState.REFUSED, ListingState.PUBLISHED}:
         return None
+    revision = listing.revisions.first()
     if revision is None:
         return None
     if listing.node.state != NodeState.ADMITTED:

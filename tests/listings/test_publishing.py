@@ -248,6 +248,27 @@ def test_a_refused_listing_stays_refused_by_evidence_that_falls_short(
     assert listings_overtaken().count() == 0
 
 
+def test_a_refused_edit_is_put_on_sale_by_evidence_alone(world: World, now: datetime) -> None:
+    """R-A11 (page): the newest text of a listing on sale is offered as soon as its node shows it."""
+    listing = published_listing(world, now=now)
+    earlier = listing.current_revision
+    promise = {**BODY["promise"], "compute_gops": 40}
+    publish(world, listing.node, now, listing=listing, body={**BODY, "promise": promise})
+    check(listing, now)
+    listing.refresh_from_db()
+    assert (listing.state, listing.current_revision) == (ListingState.PUBLISHED, earlier)
+    for minutes, gops in ((1, 30), (2, 40)):
+        later = now + timedelta(minutes=minutes)
+        show_evidence(listing.node, facts_of(BODY["promise"], compute_gops=gops), at=later)
+        checks.recheck_listing(listing=listing, now=later)
+        listing.refresh_from_db()
+        assert listing.state == ListingState.PUBLISHED
+        assert (listing.current_revision == earlier) == (gops < 40)
+        assert listings_overtaken().count() == 0
+    kinds = Event.objects.filter(subject=listing.public_id).values_list("kind", flat=True)
+    assert list(kinds).count("listing.edit_refused") == 2
+
+
 def test_a_withdrawn_listing_is_not_brought_back_by_evidence(world: World, now: datetime) -> None:
     listing = publish(world, admitted_node(world, now=now, compute_gops=1), now)
     check(listing, now)
