@@ -62,12 +62,17 @@ def judge_challenge(*, challenge_id: UUID, now: datetime) -> Challenge | None:
 def _deserves_another_try(challenge: Challenge, judgement: Judgement) -> bool:
     """Whether a real machine that was only slow is asked again, a few times for one report.
 
-    Wrong work is never asked for twice, and a virtual clock has no busy moments.
+    Wrong work is never asked for twice, and a virtual clock has no busy moments. What counts are
+    the tries since the node last came to be tested: an old trouble does not weigh on a new test.
     """
     if challenge.node.simulated or not is_only_slow(judgement):
         return False
+    since = challenge.node.transitions.filter(to_state=NodeState.PROVING).latest("id").at
     tries = Challenge.objects.filter(
-        node=challenge.node_id, report=challenge.report_id, purpose=challenge.purpose
+        node=challenge.node_id,
+        report=challenge.report_id,
+        purpose=challenge.purpose,
+        issued_at__gte=since,
     )
     return tries.count() < MOST_TRIES
 

@@ -224,6 +224,22 @@ def test_memory_that_is_read_back_too_slowly_is_not_believed(small_host: TestAge
     assert Node.objects.get().state == NodeState.HELD_BACK
 
 
+def test_each_test_that_is_asked_for_has_tries_of_its_own(
+    world: World, small_host: TestAgent
+) -> None:
+    """R-B5 (api): after the fix a provider's test is as patient as the first one was."""
+    for _ in range(MOST_TRIES):
+        read_back_late(small_host)
+    for _ in range(2):
+        node = Node.objects.get()
+        assert node.state == NodeState.HELD_BACK
+        challenges.retest_node(actor=world.actor(world.carol), node=node, now=utc_now())
+        for _ in range(MOST_TRIES - 1):
+            read_back_late(small_host)
+            assert Node.objects.get().state == NodeState.PROVING
+        read_back_late(small_host)
+
+
 def test_a_machine_that_was_busy_once_is_asked_again_and_admitted(small_host: TestAgent) -> None:
     """R-B4 (agent): one slow answer of an honest machine holds nobody back."""
     read_back_late(small_host)
