@@ -45,6 +45,12 @@ def list_free_units(*, node: Node, now: datetime) -> list[Unit]:
     )
 
 
+def is_leased(*, node: Node, now: datetime) -> bool:
+    """Tell whether a lease, or what is kept for one, stands on the node now or later."""
+    holds = Hold.objects.in_force(now=now)
+    return holds.filter(device__node=node, kind__in=PLACEMENTS).exists()
+
+
 @transaction.atomic
 def place_holds(
     *, units: Sequence[Unit], until: datetime, kind: str, holder: str, now: datetime

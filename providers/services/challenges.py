@@ -27,7 +27,7 @@ from providers.domain.nodes import NodeState
 from providers.domain.reasons import Reason
 from providers.domain.reports import read_report
 from providers.models import Challenge, HardwareClass, HardwareReport, Node
-from providers.services.capacity import lock_node
+from providers.services.capacity import is_leased, lock_node
 from providers.services.desired_state import put_item, remove_item
 from providers.services.envelopes import ANSWER_DEPTH, MAX_ANSWER_BYTES, open_envelope
 from providers.services.nodes import hold_back, move_node, require_provider
@@ -93,7 +93,10 @@ def issue_challenge(
 
 @transaction.atomic
 def retest_node(*, actor: Actor, node: Node, now: datetime) -> Challenge:
-    """Let a provider have a held-back or admitted node tested again, from its newest report."""
+    """Let a provider have a held-back or admitted node tested again, from its newest report.
+
+    Not under a lease: the test would take the memory and the time that a buyer pays for.
+    """
     require_provider(actor=actor, provider=node.provider)
     locked = lock_node(node.pk)
     if locked is None or locked.state not in {NodeState.HELD_BACK, NodeState.ADMITTED}:
@@ -101,10 +104,10 @@ def retest_node(*, actor: Actor, node: Node, now: datetime) -> Challenge:
             f"{node.name} is {node.get_state_display()}; only a node that is admitted or held"
             " back is tested again."
         )
-    if Node.objects.changed_under_lease().filter(pk=node.pk).exists():
+    if is_leased(node=node, now=now):
         raise WrongState(
-            f"{node.name} is leased and no longer what it proved.",
-            suggestion="It is tested by itself when the lease has ended.",
+            f"{node.name} is leased, and a test would take what its buyer pays for.",
+            suggestion="Test it when the lease has ended; if it has changed, that happens by itself.",
         )
     report = locked.reports.first()
     if report is None:

@@ -17,7 +17,7 @@ from providers.domain.nodes import NodeState
 from providers.domain.reasons import Reason
 from providers.domain.reports import Report, ReportedDevice, read_report
 from providers.models import Challenge, Device, HardwareClass, HardwareReport, Hold, Node, Unit
-from providers.services.capacity import PLACEMENTS, lock_devices
+from providers.services.capacity import PLACEMENTS, is_leased, lock_devices
 from providers.services.challenges import expire_open_challenges, issue_challenge
 from providers.services.envelopes import open_envelope
 from providers.services.nodes import hold_back
@@ -103,7 +103,7 @@ def _act_on(node: Node, row: HardwareReport, report: Report, now: datetime) -> N
         expire_open_challenges(node=node, now=now)
         hold_back(node=node, reasons=reasons, actor=actor, evidence=row.public_id, now=now)
         return
-    if Hold.objects.in_force(now=now).filter(device__node=node, kind__in=PLACEMENTS).exists():
+    if is_leased(node=node, now=now):
         proved = _last_proof(node)
         changes = compare_offers(proved, report) if proved is not None else []
         if changes:

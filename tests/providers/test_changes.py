@@ -97,6 +97,18 @@ def test_a_change_asks_for_proof_and_stops_placement(
     assert len(capacity.list_free_units(node=Node.objects.get(), now=utc_now())) == 1
 
 
+def test_no_test_runs_beside_a_lease(world: World, admitted: TestAgent) -> None:
+    """R-B3 (api): a test would take the memory a buyer pays for; it waits for the lease's end."""
+    lease_the_unit()
+    node = Node.objects.get()
+    with pytest.raises(WrongState, match="is leased"):
+        retest_node(actor=world.actor(world.carol), node=node, now=utc_now())
+    assert Node.objects.get().state == NodeState.ADMITTED
+    capacity.release_holds(holder="lse_one", now=utc_now())
+    retest_node(actor=world.actor(world.carol), node=node, now=utc_now())
+    assert Node.objects.get().state == NodeState.PROVING
+
+
 def test_a_leased_unit_is_left_alone_until_its_lease_ends(
     world: World, admitted: TestAgent
 ) -> None:
