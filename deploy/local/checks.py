@@ -159,8 +159,12 @@ def _run_check(check: Check) -> bool:
 
 
 def _run_tests(servers: Mapping[str, str], options: Sequence[str]) -> bool:
-    """Run pytest on as many processes as there are cores, its output shown as it comes."""
-    spread = [] if any(option.startswith("-n") for option in options) else ["-n", "auto"]
+    """Run pytest, its output shown as it comes.
+
+    On one process more than there are cores: a test often waits for its server or its agent.
+    """
+    processes = str((os.cpu_count() or 1) + 1)
+    spread = [] if any(option.startswith("-n") for option in options) else ["-n", processes]
     done = subprocess.run(
         [str(PYTHON), "-m", "pytest", "-q", *spread, *options],
         cwd=ROOT,
