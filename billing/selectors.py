@@ -166,11 +166,6 @@ def ledger_line(transfer: Transfer) -> LedgerLine:
     )
 
 
-def usage_lines(agreement: Agreement) -> list[UsageRecord]:
-    """Return the agreement's metered windows in order, each with its terms."""
-    return list(agreement.usage_records.select_related("terms").order_by("window_index"))
-
-
 def _state_of(transfer: Transfer) -> str:
     """Say what a pending came to: still pending, posted, or void."""
     if transfer.phase != "pending":

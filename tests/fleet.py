@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from providers.domain.nodes import NodeState, Tier
-from providers.models import Device, HardwareClass, Node, NodeBeat, NodeKey, Provider, Unit
+from providers.models import Device, HardwareClass, Node, NodeBeat, Provider, Unit
 
 
 def admit_node(
@@ -50,8 +50,3 @@ def admit_node(
             device=device, kind="whole", slots=NumericRange(0, 1), memory_mib=memory_mib
         )
     return node
-
-
-def give_key(node: Node, public_key: bytes, key_id: str, *, now: datetime) -> NodeKey:
-    """Let `node` sign with this key."""
-    return NodeKey.objects.create(node=node, key_id=key_id, public_key=public_key, active_from=now)

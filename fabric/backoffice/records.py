@@ -18,7 +18,6 @@ from fabric.lib import ids
 from fabric.lib.models import PublicModel
 
 _HIDDEN = {"password", "digest_of_secret"}
-_WIDE = 40  # columns that are longer than this are for the object's own page
 
 
 class RecordAdmin(ModelAdmin):

@@ -43,7 +43,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
-    "django.contrib.humanize",
     "django.forms",  # its widgets' templates, which our renderer finds through TEMPLATES
     "allauth",
     "allauth.account",

@@ -39,11 +39,6 @@ _RIGHTS: dict[Role, frozenset[Right]] = {
 }
 
 
-def allows(role: Role, right: Right) -> bool:
-    """Return whether a member with this role may act so."""
-    return right in _RIGHTS[role]
-
-
 def rights_of(role: Role) -> frozenset[Right]:
     """Return everything a member with this role may do."""
     return _RIGHTS[role]

@@ -21,7 +21,6 @@ from listings.domain.kinds import KINDS
 register = template.Library()
 
 MINUS = "\N{MINUS SIGN}"
-THIN_TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 @register.simple_tag

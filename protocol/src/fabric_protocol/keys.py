@@ -15,7 +15,6 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 KEY_BYTES = 32
-SIGNATURE_BYTES = 64
 ENROLMENT_DOMAIN = b"fabric-enrol-v1\n"
 
 _P = 2**255 - 19
