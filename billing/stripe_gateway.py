@@ -5,7 +5,6 @@ Nothing else imports `stripe`. Version, timeouts and retries are ours to choose:
 survive a restart, so every write here takes a key that follows from our own row.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ import stripe
 from django.conf import settings
 
 from fabric.lib.errors import DomainError, InvalidInput
+from fabric_protocol import canonical
 
 API_VERSION = "2026-10-28.endive"
 TIMEOUT_SECONDS = (5.0, 20.0)  # to connect, to read
@@ -63,7 +63,7 @@ class CheckoutSession:
 
 @dataclass(frozen=True)
 class WebhookEvent:
-    """A verified webhook: its id, kind, the object it is about, and its exact content."""
+    """A verified webhook: its id, kind, the id of its object or "", and its exact content."""
 
     id: str
     kind: str
@@ -150,11 +150,12 @@ def read_webhook(*, body: bytes, signature: str, now: datetime) -> WebhookEvent:
     if abs(now - signed_at) > WEBHOOK_TOLERANCE:
         raise BadWebhook("The signature is not from these minutes.")
     try:
-        payload = json.loads(body)
+        payload = canonical.loads_object(body)
+        about = payload["data"]["object"].get("id")
         event = WebhookEvent(
             id=str(payload["id"]),
             kind=str(payload["type"]),
-            object_id=str(payload["data"]["object"].get("id", "")),
+            object_id=about if isinstance(about, str) else "",
             payload=payload,
         )
         livemode = payload["livemode"]

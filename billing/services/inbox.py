@@ -11,7 +11,7 @@ from django.db.models import F
 
 from billing.models import StripeEvent
 from billing.services import topups
-from billing.stripe_gateway import WebhookEvent
+from billing.stripe_gateway import BadWebhook, WebhookEvent
 from fabric.accounts.domain.actors import EXCHANGE, Actor
 from fabric.journal.services.audit import record_audit
 from fabric.journal.services.events import record_event
@@ -32,7 +32,13 @@ ALERT_AFTER_ATTEMPTS = 8
 
 @transaction.atomic
 def receive_event(*, event: WebhookEvent, now: datetime) -> bool:
-    """Store a verified event and have it worked off; False if it was here before, no error."""
+    """Store a verified event and have it worked off; False if it was here before, no error.
+
+    Raises `BadWebhook` for one we would act on that does not say what it is about: stored, it
+    would be tried again for ever.
+    """
+    if event.kind in _SESSION_EVENTS and not event.object_id:
+        raise BadWebhook("The event names no session in data.object.id.")
     _, is_new = StripeEvent.objects.get_or_create(
         id=event.id,
         defaults={

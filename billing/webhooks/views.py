@@ -25,7 +25,7 @@ def receive_stripe_event(request: HttpRequest) -> HttpResponse:
         event = stripe_gateway.read_webhook(
             body=request.body, signature=request.headers.get("Stripe-Signature", ""), now=now
         )
+        inbox.receive_event(event=event, now=now)
     except stripe_gateway.BadWebhook as refusal:
         return JsonResponse({"code": refusal.code, "detail": refusal.message}, status=400)
-    inbox.receive_event(event=event, now=now)
     return JsonResponse({"received": True})

@@ -113,6 +113,15 @@ def test_a_strange_signature_header_is_refused(db: None, header: str) -> None:
         '{"id": "evt_1", "type": "x", "data": {"object": []}, "livemode": false}',
         '{"id": "", "type": "x", "data": {"object": {}}, "livemode": false}',
         _body("e" * 121),
+        _body(note="a\0b"),
+        _body("evt\0"),
+        _body(note="\ud800"),
+        _body(**{"\udfff": 1}),
+        _body(amount=float("nan")),
+        _body(amount=12345).replace("12345", "1e400"),
+        _body(note=1).replace('"note": 1', '"note": ' + "[" * 90_000 + "]" * 90_000),
+        _body(type="checkout.session.completed", data={"object": {}}),
+        _body(type="checkout.session.expired", data={"object": {"id": ["cs_1"]}}),
     ],
 )
 def test_a_signed_body_that_is_no_event_is_refused(db: None, body: str) -> None:
