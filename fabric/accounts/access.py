@@ -10,7 +10,6 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import resolve_url
-from django.utils.cache import patch_cache_control
 
 from fabric.accounts.domain.actors import Actor
 from fabric.accounts.domain.roles import Role, rights_of
@@ -111,7 +110,7 @@ def actor_of_key(key: ApiKey) -> Actor:
 def signed_in(
     view: Callable[Concatenate[HttpRequest, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Send the anonymous to sign in and back; keep the page out of every cache.
+    """Send the anonymous to sign in and back.
 
     A part of a page that htmx asks for cannot be redirected (the sign-in form would land inside
     the part), so htmx is told to move the whole page.
@@ -125,10 +124,7 @@ def signed_in(
                 target = f"{resolve_url(settings.LOGIN_URL)}?{urlencode({'next': here})}"
                 return HttpResponse(status=401, headers={"HX-Redirect": target})
             return redirect_to_login(request.get_full_path())
-        response = view(request, *args, **kwargs)
-        if not response.has_header("Cache-Control"):
-            patch_cache_control(response, private=True, no_store=True)
-        return response
+        return view(request, *args, **kwargs)
 
     # Other decorators keep this mark, so that the table of access can read it off any page.
     guarded.needs_sign_in = True  # type: ignore[attr-defined]

@@ -4,7 +4,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.templatetags.static import static
-from django.utils.cache import patch_cache_control
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
@@ -29,9 +28,7 @@ def show_home(request: HttpRequest) -> HttpResponse:
     organisation = Frame(request).organisation
     if organisation is not None:
         dashboard = read_dashboard(organisation=organisation, now=now)
-        response = render(request, "web/dashboard.html", {"dashboard": dashboard})
-        patch_cache_control(response, private=True, no_store=True)
-        return response
+        return render(request, "web/dashboard.html", {"dashboard": dashboard})
     return render(request, "web/home.html", {"figures": read_network_figures(now=now)})
 
 

@@ -116,7 +116,7 @@ def test_a_strange_signature_header_is_refused(db: None, header: str) -> None:
         _body(note="a\0b"),
         _body("evt\0"),
         _body(note="\ud800"),
-        _body(**{"\udfff": 1}),
+        _body(note=1).replace("note", r"\udfff"),
         _body(amount=float("nan")),
         _body(amount=12345).replace("12345", "1e400"),
         _body(note=1).replace('"note": 1', '"note": ' + "[" * 90_000 + "]" * 90_000),

@@ -108,8 +108,14 @@ def test_a_post_without_its_token_is_refused_everywhere(town: Town) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+FOR_CACHES = frozenset({"/api/v1/", "/api/v1/openapi.yaml"})
+
+
 def test_looking_changes_nothing(town: Town) -> None:
-    """R-E4 (page), R-E4 (api): GET and HEAD of any address, by anyone, write nothing."""
+    """R-E4 (page), R-E4 (api): GET and HEAD of any address, by anyone, write nothing.
+
+    And no cache keeps what one visitor saw.
+    """
     world = town.world
     visitors = [None, world.alice, world.carol, world.olga]
     wrong = []
@@ -118,9 +124,11 @@ def test_looking_changes_nothing(town: Town) -> None:
         for path in all_addresses():
             before = _rows_written()
             for method in ("get", "head") if person == world.alice else ("get",):
-                status = getattr(clients[kind_of(path)], method)(town.fill(path)).status_code
-                if status >= 500:
-                    wrong.append(f"{method} {path} as {person}: {status}")
+                answer = getattr(clients[kind_of(path)], method)(town.fill(path))
+                if answer.status_code >= 500:
+                    wrong.append(f"{method} {path} as {person}: {answer.status_code}")
+                if person and path not in FOR_CACHES and not _is_kept_private(answer):
+                    wrong.append(f"{path} may be kept by caches as {person} saw it")
             if changed := {t for t, n in _rows_written().items() if before.get(t, 0) != n}:
                 wrong.append(f"{path} as {person} writes {', '.join(sorted(changed))}")
     assert not wrong, "\n".join(wrong)
@@ -161,6 +169,20 @@ def _texts(town: Town, clients: dict[str, Client]) -> Iterator[tuple[str, str]]:
             parts = getattr(response, "streaming_content", None)
             content = b"".join(parts) if parts is not None else response.content
             yield path, content.decode(errors="replace")
+
+
+@pytest.mark.ignore_template_errors  # not our templates
+@pytest.mark.parametrize("page", ["email/", "2fa/", "2fa/webauthn/", "password/change/", "logout/"])
+def test_no_cache_keeps_a_persons_account(world: World, page: str) -> None:
+    """R-E4 (page): whoever uses the browser next cannot page back into another's account."""
+    answer = world.client(world.alice).get(f"/accounts/{page}")
+    assert answer.status_code < 400
+    assert _is_kept_private(answer)
+
+
+def _is_kept_private(answer: Any) -> bool:
+    said = answer.headers.get("Cache-Control", "")
+    return "private" in said or "no-store" in said
 
 
 def _rows_written() -> dict[str, int]:
