@@ -43,6 +43,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "django.contrib.humanize",  # the passkey pages of allauth load its tags
     "django.forms",  # its widgets' templates, which our renderer finds through TEMPLATES
     "allauth",
     "allauth.account",
