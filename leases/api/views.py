@@ -6,7 +6,6 @@ from typing import Any
 from uuid import uuid4
 
 from django.http import HttpResponse
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,6 +13,7 @@ from rest_framework.response import Response
 from billing.selectors import ledger_lines
 from fabric.accounts.access import access_project
 from fabric.accounts.api import ApiView, PageQuery, page_of
+from fabric.accounts.api.schema import EnvelopeOutput
 from fabric.accounts.domain.roles import Right
 from fabric.accounts.models import Project
 from fabric.journal.models import Event
@@ -270,7 +270,7 @@ class BatchEnvelope(ApiView):
 
     @extend_schema(
         operation_id="batches_envelope",
-        responses={(200, ENVELOPE): OpenApiTypes.BINARY},
+        responses={(200, ENVELOPE): EnvelopeOutput},
     )
     def get(self, request: Request, batch_id: str) -> HttpResponse:
         """Read the envelope as it was signed and received, for checking without us."""

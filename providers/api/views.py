@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.http import HttpResponse
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,6 +11,7 @@ from fabric.accounts.access import access_organisation
 from fabric.accounts.api.base import ApiView
 from fabric.accounts.api.conditions import require_match
 from fabric.accounts.api.pages import PageQuery, page_of
+from fabric.accounts.api.schema import EnvelopeOutput
 from fabric.accounts.domain.roles import Right
 from fabric.journal.services.parameters import get_operational
 from fabric.lib.errors import NotVisible
@@ -248,7 +248,7 @@ class ChallengeEnvelope(ApiView):
 
     @extend_schema(
         operation_id="challenges_envelope",
-        responses={(200, ENVELOPE_CONTENT_TYPE): OpenApiTypes.BINARY},
+        responses={(200, ENVELOPE_CONTENT_TYPE): EnvelopeOutput},
     )
     def get(self, request: Request, challenge_id: str) -> HttpResponse:
         """Read the answer's envelope as it was signed and received."""
@@ -277,7 +277,7 @@ class ReportEnvelope(ApiView):
 
     @extend_schema(
         operation_id="reports_envelope",
-        responses={(200, ENVELOPE_CONTENT_TYPE): OpenApiTypes.BINARY},
+        responses={(200, ENVELOPE_CONTENT_TYPE): EnvelopeOutput},
     )
     def get(self, request: Request, report_id: str) -> HttpResponse:
         """Read the envelope as it was signed and received, for checking without us."""

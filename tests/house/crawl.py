@@ -40,8 +40,12 @@ class Town:
     def fill(self, path: str) -> str:
         """Return an address with ids in it; an unknown part means: add its object here."""
         for part in parts_of(path):
-            path = path.replace("{" + part + "}", self.parts.get(part) or _first_of(part))
+            path = path.replace("{" + part + "}", self.name_of(part))
         return path
+
+    def name_of(self, part: str) -> str:
+        """Return what stands for one part of an address."""
+        return self.parts.get(part) or _first_of(part)
 
     def clients(self, person: User | None) -> dict[str, Client]:
         """Return how a person calls pages and the API."""

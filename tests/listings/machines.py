@@ -4,6 +4,7 @@ import hashlib
 from datetime import datetime, timedelta
 from typing import Any
 
+from fabric_protocol import dsse, keys, payloads
 from listings.domain.kinds import find_kind
 from listings.models import Listing
 from listings.services import checks, publishing
@@ -12,6 +13,7 @@ from providers.models import Challenge, Device, HardwareReport, Node, Provider, 
 from tests.listings.bodies import BODY
 from tests.world import World
 
+KEY = keys.SigningKey.generate()
 UNITS = {spec.name: spec.unit for spec in find_kind("accelerator").fields}
 SLOW = Reason(
     "COMPUTE_GOPS_TOO_SLOW",
@@ -76,11 +78,12 @@ def admitted_node(
 
 def show_evidence(node: Node, facts: dict[str, dict[str, Any]], *, at: datetime) -> None:
     """Store a report and a passed challenge that show `facts`."""
+    body = {"facts": {k: v for k, v in facts.items() if k not in BY_CHALLENGE}}
     report = HardwareReport.objects.create(
         node=node,
-        envelope=b"{}",
+        envelope=dsse.seal_document(payloads.REPORT, body, KEY),
         digest=hashlib.sha256(f"{node.pk} {at}".encode()).digest(),
-        body={"facts": {k: v for k, v in facts.items() if k not in BY_CHALLENGE}},
+        body=body,
         received_at=at,
     )
     Challenge.objects.create(

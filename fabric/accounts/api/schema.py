@@ -27,6 +27,21 @@ _WRITE_REFUSALS = (
 )
 
 
+class EnvelopeSignature(serializers.Serializer[Any]):
+    """One signature over an envelope's type and payload."""
+
+    keyid = serializers.CharField(help_text="SHA-256 of the public key, in hexadecimal.")
+    sig = serializers.CharField(help_text="Ed25519, in base64.")
+
+
+class EnvelopeOutput(serializers.Serializer[Any]):
+    """A DSSE envelope: what was signed, byte for byte, and by which key."""
+
+    payload = serializers.CharField(help_text="The signed document, in base64.")
+    payloadType = serializers.CharField(help_text="The media type of the document.")  # noqa: N815 - DSSE
+    signatures = EnvelopeSignature(many=True)
+
+
 class ProblemEntry(serializers.Serializer[Any]):
     """One thing in the request that was refused."""
 

@@ -7,7 +7,13 @@ from rest_framework import serializers
 from fabric.accounts.api.fields import MicrosField
 from fabric.accounts.domain.roles import Role
 from fabric.accounts.domain.scopes import SCOPES
-from fabric.accounts.models import ApiKey, Membership, Organisation, Project
+from fabric.accounts.models import ApiKey, Invitation, Membership, Organisation, Project
+
+
+class OrganisationInput(serializers.Serializer[Any]):
+    """An organisation as it shall be."""
+
+    name = serializers.CharField(max_length=120)
 
 
 class OrganisationOutput(serializers.Serializer[Any]):
@@ -26,6 +32,33 @@ class MemberOutput(serializers.Serializer[Any]):
     email = serializers.EmailField()
     role = serializers.ChoiceField(choices=Role.choices())
     joined_at = serializers.DateTimeField()
+
+
+class MemberInput(serializers.Serializer[Any]):
+    """A member as they shall be."""
+
+    role = serializers.ChoiceField(choices=Role.choices())
+
+
+class InvitationInput(serializers.Serializer[Any]):
+    """Whom to ask to join, and as what; owners are made of members."""
+
+    email = serializers.EmailField(max_length=254)
+    role = serializers.ChoiceField(
+        choices=[choice for choice in Role.choices() if choice[0] != Role.OWNER]
+    )
+
+
+class InvitationOutput(serializers.Serializer[Any]):
+    """An invitation; open until it is accepted, withdrawn or expired."""
+
+    id = serializers.CharField()
+    email = serializers.EmailField()
+    role = serializers.ChoiceField(choices=Role.choices())
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+    accepted_at = serializers.DateTimeField(allow_null=True)
+    withdrawn_at = serializers.DateTimeField(allow_null=True)
 
 
 class ProjectInput(serializers.Serializer[Any]):
@@ -92,6 +125,19 @@ def show_member(membership: Membership) -> dict[str, Any]:
         "email": membership.user.email,
         "role": membership.role,
         "joined_at": membership.created_at,
+    }
+
+
+def show_invitation(invitation: Invitation) -> dict[str, Any]:
+    """Return an invitation as `InvitationOutput`; its link is in the mail and nowhere else."""
+    return {
+        "id": invitation.public_id,
+        "email": invitation.email,
+        "role": invitation.role,
+        "created_at": invitation.created_at,
+        "expires_at": invitation.expires_at,
+        "accepted_at": invitation.accepted_at,
+        "withdrawn_at": invitation.withdrawn_at,
     }
 
 

@@ -13,6 +13,6 @@ SCOPES: Final[dict[str, str]] = {
     "billing:read": "Read the balance, escrows and ledger lines.",
     "billing:write": "Start top-ups.",
     "disputes:write": "Open and withdraw disputes.",
-    "account:read": "Read the organisation, its members, projects and keys.",
-    "account:write": "Change projects, keys and invitations.",
+    "account:read": "Read the organisation, its members, invitations, projects and keys.",
+    "account:write": "Change the organisation, its members, invitations, projects and keys.",
 }
