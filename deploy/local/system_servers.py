@@ -47,6 +47,10 @@ def lent_by_the_system() -> Iterator[Addresses | None]:
                     sql.Identifier(name), sql.Literal(passwords[kind])
                 )
             )
+        for name in names.values():  # What is tested here is thrown away; nothing waits for a disk.
+            connection.execute(
+                sql.SQL("ALTER ROLE {} SET synchronous_commit = off").format(sql.Identifier(name))
+            )
         connection.execute(
             sql.SQL("GRANT {} TO {}").format(
                 sql.Identifier(names["runtime"]), sql.Identifier(names["owner"])
