@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 
 from simulator import benches, simulations
-from simulator.measure import Outcome
+from simulator.measure import MeasurementFailed, Outcome
 
 _DOORS: dict[str, tuple[str, ModuleType]] = {
     "bench": ("bin/bench", benches),
@@ -30,7 +30,11 @@ def main(kind: str, arguments: list[str]) -> int:
             sys.stderr.write(f"  {name:<16} {about}\n")
         return 2
     (name,) = arguments
-    outcome: Outcome = _load(package, name).run()
+    try:
+        outcome: Outcome = _load(package, name).run()
+    except MeasurementFailed as failure:
+        sys.stderr.write(f"{command} {name}: {failure}\n")
+        return 1
     for figure, value in {**outcome.figures, **outcome.baselines, **outcome.ratios}.items():
         print(f"{figure:<40} {value:,.2f}" if isinstance(value, float) else f"{figure:<40} {value}")
     for goal in outcome.goals:

@@ -17,6 +17,10 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 FEWEST_ROUNDS = 3
 
 
+class MeasurementFailed(Exception):
+    """Nothing could be measured; the message says why and what to do."""
+
+
 @dataclass(frozen=True)
 class Goal:
     """A bound that a figure should keep."""

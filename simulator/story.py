@@ -46,13 +46,7 @@ def play(deployment: Deployment) -> int:
     """Play the story; return 0 when the receipt agrees with the ledger."""
     story = Story(deployment)
     try:
-        story.meet()
-        story.prove_the_machine()
-        agents.start_fleet(deployment)  # proves itself while the lease below runs
-        story.publish()
-        story.top_up()
-        story.order()
-        story.meter()
+        story.play_to_metering()
         story.dispute()
         story.end()
         disagreements = story.settle_accounts()
@@ -97,6 +91,16 @@ class Story:
     def provider(self) -> Program:
         """The provider's program."""
         return self.programs["provider"]
+
+    def play_to_metering(self) -> None:
+        """Play from the first sign-in to a lease whose windows are charged."""
+        self.meet()
+        self.prove_the_machine()
+        agents.start_fleet(self.deployment)  # proves itself while the lease below runs
+        self.publish()
+        self.top_up()
+        self.order()
+        self.meter()
 
     def step(self, title: str) -> None:
         """Begin the next step."""

@@ -51,6 +51,8 @@ class Deployment:
     folder: Path
     supervisor: Supervisor
     progress: Progress
+    collects_static: bool = False
+    """Whether static files are served collected and compressed, as in production."""
     environment: dict[str, str] = field(default_factory=dict)
     cast: dict[str, Any] = field(default_factory=dict)
 
@@ -72,9 +74,14 @@ class Deployment:
             "FABRIC_PUBLIC_URL": f"http://127.0.0.1:{web}",
             "FABRIC_PAYMENT_STANDIN_URL": f"http://127.0.0.1:{payments}",
             "STRIPE_SECRET_KEY": "",  # no key: the stand-in takes Stripe's place
+            "FABRIC_COLLECTED_STATIC": str(self.collects_static),
+            "FABRIC_STATIC_ROOT": str(self.folder / "staticfiles"),
             "PYTHONUNBUFFERED": "1",
         }
         self._prepare_database(fresh=fresh)
+        if self.collects_static:
+            self.progress.say("collecting and compressing static files")
+            self.manage("collectstatic", "--no-input")
         self.progress.say("starting web, worker, beat and the payment stand-in")
         self._start_payments(payments)
         web_process = self._start_web(web)

@@ -16,7 +16,8 @@ from fabric.settings.base import *
 # Passkeys want a secure origin; a browser takes http://localhost for one, the library does not.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = True
 
-# Static files come from where they lie; nothing is collected. WhiteNoise wants the folder there.
-WHITENOISE_USE_FINDERS = True
-STATIC_ROOT.mkdir(exist_ok=True)
-STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"
+if not env.bool("FABRIC_COLLECTED_STATIC", False):
+    # Static files come from where they lie; nothing is collected. WhiteNoise wants the folder there.
+    WHITENOISE_USE_FINDERS = True
+    STATIC_ROOT.mkdir(exist_ok=True)
+    STORAGES["staticfiles"]["BACKEND"] = "django.contrib.staticfiles.storage.StaticFilesStorage"

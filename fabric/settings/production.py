@@ -24,7 +24,3 @@ EMAIL_BACKEND = env.str("FABRIC_MAIL_BACKEND", "django.core.mail.backends.smtp.E
 if env.bool("FABRIC_BEHIND_TLS_PROXY", default=False):
     # Only where a proxy of ours sets the header on every request; else anyone could claim TLS.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
-}

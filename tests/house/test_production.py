@@ -1,8 +1,10 @@
 """Production settings refuse what only demos and tests may have, and a missing secret."""
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from deploy.local.checks import production_environment
 from deploy.local.venv import ROOT
 
 
-def _start(changes: dict[str, str | None]) -> "subprocess.CompletedProcess[str]":
+def _start(changes: dict[str, str | None], *command: str) -> "subprocess.CompletedProcess[str]":
     """Load the production settings in a process of their own, with some variables changed."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("FABRIC_")},
@@ -24,7 +26,7 @@ def _start(changes: dict[str, str | None]) -> "subprocess.CompletedProcess[str]"
         else:
             environment[name] = value
     return subprocess.run(
-        [sys.executable, "-c", "import django; django.setup()"],
+        [sys.executable, *(command or ("-c", "import django; django.setup()"))],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -36,6 +38,20 @@ def _start(changes: dict[str, str | None]) -> "subprocess.CompletedProcess[str]"
 def test_complete_settings_start() -> None:
     started = _start({})
     assert (started.returncode, started.stderr) == (0, "")
+
+
+def test_static_files_are_collected_with_their_names_and_compressed(tmp_path: Path) -> None:
+    """What a deployment serves: each file under its content's name, and a smaller one beside it."""
+    changes: dict[str, str | None] = {"FABRIC_STATIC_ROOT": str(tmp_path)}
+    done = _start(changes, "manage.py", "collectstatic", "--no-input", "--verbosity=0")
+    assert (done.returncode, done.stderr) == (0, "")
+    names = json.loads((tmp_path / "staticfiles.json").read_text())["paths"]
+    for name in ("fabric/app.css", "vendor/bootstrap/bootstrap.min.css", "vendor/htmx/htmx.min.js"):
+        kept = tmp_path / names[name]
+        assert all(
+            kept.with_name(f"{kept.name}.{kind}").stat().st_size < kept.stat().st_size / 2
+            for kind in ("gz", "br")
+        )
 
 
 @pytest.mark.parametrize(
