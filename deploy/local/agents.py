@@ -104,7 +104,10 @@ def count_admitted(deployment: Deployment) -> str:
 
 
 def publish_all(deployment: Deployment) -> None:
-    """Publish a listing for every node as it is admitted, and see each of them on sale."""
+    """Publish a listing for every node as it is admitted, and see each of them on sale.
+
+    A node that is held back is named with the reasons, and the others go on.
+    """
     waiting = [
         node
         for node in [deployment.cast["host"], *deployment.cast["simulated"]]
@@ -114,10 +117,13 @@ def publish_all(deployment: Deployment) -> None:
     deadline = time.monotonic() + _ADMISSION_SECONDS
     while waiting or published:
         for node in list(waiting):
-            listing = _publish(deployment, node)
-            if listing:
+            standing = standing_of(_folder_of(deployment, node))
+            if standing.get("state") == "held_back":
                 waiting.remove(node)
-                published.add(listing)
+                deployment.progress.say(f"{node['name']} is held back:{_reasons_of(standing)}")
+            elif standing.get("state") == "admitted":
+                waiting.remove(node)
+                published.add(_publish(deployment, node))
         published -= {listing for listing in published if _is_on_sale(deployment, listing)}
         deployment.supervisor.check()
         if time.monotonic() > deadline:
@@ -127,14 +133,18 @@ def publish_all(deployment: Deployment) -> None:
 
 
 def _publish(deployment: Deployment, node: dict[str, Any]) -> str:
-    """Publish a node's listing if it is admitted by now; the listing's id, or nothing yet."""
+    """Publish an admitted node's listing and return the listing's id."""
     state = _folder_of(deployment, node)
-    if standing_of(state).get("state") != "admitted":
-        return ""
     offer = make_offer(state, title=node["title"], price_micros=node["price_micros"], place=node)
     path = _offer_file(deployment, node)
     path.write_text(yaml.safe_dump(offer, sort_keys=False))
     return str(publish_listing(state, path)["id"])
+
+
+def _reasons_of(standing: dict[str, Any]) -> str:
+    """Return a line for each reason, and what helps."""
+    reasons = standing.get("held_back_reasons") or []
+    return "".join(f"\n         {reason['detail']} {reason['remedy']}" for reason in reasons)
 
 
 def _is_on_sale(deployment: Deployment, listing: str) -> bool:
