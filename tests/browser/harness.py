@@ -29,7 +29,7 @@ FLAGS = [
     "--disable-sync",
 ]
 WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
+SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
 THEMES = ("light", "dark")
 # Each theme and each width once in the fast tests; the other pairs among the slow ones.
 LOOKS = [

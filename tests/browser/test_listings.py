@@ -92,6 +92,8 @@ def test_a_facet_filters_in_place_and_stands_in_the_address(
         page = visitor.page
         visitor.go("/catalogue/")
         expect(page.locator("#results tbody tr")).to_have_count(2)
+        hidden = "table => table.offsetWidth - table.parentElement.clientWidth"
+        assert page.locator("table.offers").evaluate(hidden) <= 0, "columns are cut off"
         page.locator("#f-suits-training").check()
         expect(page.locator("#results tbody tr")).to_have_count(1)
         expect(page).to_have_url(f"{live_server_url}/catalogue/?suits=training")
