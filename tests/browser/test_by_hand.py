@@ -1,7 +1,7 @@
 """The main flow by keyboard alone, and without JavaScript: signing in, ordering, disputing, ending."""
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from fabric.lib.clock import utc_now
 from leases.domain.states import LeaseState
@@ -108,9 +108,10 @@ def test_a_lease_is_ordered_and_ended_by_keyboard_alone(
             page.keyboard.press("Enter")
         lease = Lease.objects.get()
         assert lease.public_id in page.url
-        tab_to(page, text="Stop")
+        tab_to(page, href="#end")
         page.keyboard.press("Enter")
-        tab_to(page, text="Stop, refund")
+        expect(page.locator("#end")).to_have_attribute("open", "")  # by a script, a moment later
+        tab_to(page, text="Stop, refund at least")
         with page.expect_navigation():
             page.keyboard.press("Enter")
         lease.refresh_from_db()
